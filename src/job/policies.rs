@@ -1,0 +1,112 @@
+//! The policies of a job: what happens when a slot was missed, meets a run, or fails.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+/// All policies of one job, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policies {
+    /// What happens to slots that passed while nothing could start them.
+    pub catch_up: CatchUp,
+    /// How late a missed slot may still start; `None` is the default rule: the time from the slot
+    /// to the job's following slot, at least 5 minutes, at most 24 hours, and 24 hours for `at`.
+    pub catch_up_window: Option<SignedDuration>,
+    /// Over how long the catch-up starts of different jobs are spread.
+    pub catch_up_spread: SignedDuration,
+    /// What a slot does that meets an active run of the same job.
+    pub overlap: Overlap,
+    /// How often a transient failure is tried again, inside the occurrence.
+    pub retry: Retry,
+    /// How long one attempt may take, from the agent call.
+    pub timeout: SignedDuration,
+    /// What happens to a run whose process died.
+    pub on_interrupt: OnInterrupt,
+    /// After how many started scheduled runs the job ends; `None` for never.
+    pub max_runs: Option<u32>,
+    /// What happens to a part of which nobody can say whether the chat showed it.
+    pub on_unknown: OnUnknown,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            catch_up: CatchUp::Latest,
+            catch_up_window: None,
+            catch_up_spread: SignedDuration::from_mins(1),
+            overlap: Overlap::Skip,
+            retry: Retry::default(),
+            timeout: SignedDuration::from_mins(10),
+            on_interrupt: OnInterrupt::Retry,
+            max_runs: None,
+            on_unknown: OnUnknown::Hold,
+        }
+    }
+}
+
+/// What happens to slots that passed while nothing could start them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatchUp {
+    /// The newest one inside the window runs; the others are skipped.
+    Latest,
+    /// All of them are skipped.
+    None,
+}
+
+/// What a slot does that meets an active run of the same job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// It is skipped.
+    Skip,
+}
+
+/// How often a transient failure is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// All attempts, the first one included; at least 1.
+    pub attempts: u32,
+    /// The wait before the second, third, ... attempt; the last one repeats.
+    pub backoff: Vec<SignedDuration>,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            backoff: vec![SignedDuration::from_secs(30), SignedDuration::from_mins(2)],
+        }
+    }
+}
+
+impl Retry {
+    /// The wait after this many attempts have been made.
+    pub fn backoff_after(&self, attempts_made: u32) -> SignedDuration {
+        let index = usize::try_from(attempts_made.saturating_sub(1)).unwrap_or(usize::MAX);
+        let last = self.backoff.len().saturating_sub(1);
+        self.backoff
+            .get(index.min(last))
+            .copied()
+            .unwrap_or(SignedDuration::ZERO)
+    }
+}
+
+/// What happens to a run whose process died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnInterrupt {
+    /// It is tried again, as long as it has attempts left.
+    Retry,
+    /// It has failed.
+    Fail,
+}
+
+/// What happens to a part of which nobody can say whether the chat showed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnUnknown {
+    /// It stays `unknown` until a person settles it; never a silent second copy.
+    Hold,
+    /// It is sent again under the same key: at least once, declared to `verify`.
+    Resend,
+}

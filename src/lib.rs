@@ -1,0 +1,18 @@
+//! chatcron schedules the jobs of chat agents: each runs at its time, exactly once, as an agent
+//! turn, and its result shows in exactly one place.
+//!
+//! A pure core decides and a thin shell acts; `docs/ARCHITECTURE.md` has the map.
+
+pub mod directory;
+pub mod ids;
+pub mod job;
+pub mod message;
+pub mod occurrence;
+pub mod transcript;
+
+#[cfg(feature = "runtime")]
+pub mod agent;
+#[cfg(feature = "runtime")]
+pub mod channel;
+#[cfg(feature = "runtime")]
+pub mod clock;

@@ -1,0 +1,3 @@
+//! The chatcron binary.
+
+fn main() {}

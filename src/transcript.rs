@@ -1,0 +1,258 @@
+//! Transcript entries and their provenance, as data.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::{IdempotencyKey, JobId, RunId, SessionKey, TurnId},
+    message::Origin,
+};
+
+/// Who speaks in an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A person, or the prompt of a job.
+    User,
+    /// The agent.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+}
+
+impl Role {
+    /// The word stored in the column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The role that is stored as this word.
+    pub fn from_stored(word: &str) -> Option<Self> {
+        [Self::User, Self::Assistant, Self::Tool]
+            .into_iter()
+            .find(|role| role.as_str() == word)
+    }
+}
+
+/// What an entry says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// Plain words.
+    Text(String),
+    /// Blocks as a provider shaped them: text, tool calls, tool results, thinking.
+    Blocks(Vec<Block>),
+}
+
+impl Content {
+    /// The words of it, blocks other than text left out.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => {
+                let mut words = Vec::new();
+                for block in blocks {
+                    if let Block::Text { text } = block {
+                        words.push(text.as_str());
+                    }
+                }
+                words.join("\n")
+            }
+        }
+    }
+}
+
+/// One block of structured content.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// A call of a tool by the agent.
+    ToolUse {
+        /// The call's id, which its result repeats.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        input: serde_json::Value,
+    },
+    /// The result of a tool call.
+    ToolResult {
+        /// The id of the call.
+        tool_use_id: String,
+        /// What the tool returned.
+        content: String,
+        /// Whether the tool failed.
+        #[serde(default)]
+        is_error: bool,
+    },
+    /// A provider's own part, such as signed thinking, kept as it came.
+    #[serde(untagged)]
+    Opaque(serde_json::Value),
+}
+
+/// Who triggered a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TriggerSource {
+    /// A person.
+    User,
+    /// A heartbeat.
+    Heartbeat,
+    /// A job.
+    Cron,
+    /// A subagent.
+    Subagent,
+    /// An agent-client-protocol peer.
+    Acp,
+}
+
+impl TriggerSource {
+    const ALL: [Self; 5] = [
+        Self::User,
+        Self::Heartbeat,
+        Self::Cron,
+        Self::Subagent,
+        Self::Acp,
+    ];
+
+    /// The word stored in the column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Heartbeat => "heartbeat",
+            Self::Cron => "cron",
+            Self::Subagent => "subagent",
+            Self::Acp => "acp",
+        }
+    }
+
+    /// The source that is stored as this word.
+    pub fn from_stored(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.as_str() == word)
+    }
+
+    /// True when no person initiated the turn.
+    pub fn is_automated(self) -> bool {
+        self != Self::User
+    }
+}
+
+/// Who may see an entry, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    /// The chat showed it.
+    Visible,
+    /// Tool calls and results of a person's committed turn.
+    Interior,
+    /// Never in a chat's recall.
+    Internal,
+    /// A reply part that is not yet confirmed, or a user's row whose turn has not begun.
+    Pending,
+    /// A reply part that failed or was cancelled.
+    Withheld,
+}
+
+impl Visibility {
+    const ALL: [Self; 5] = [
+        Self::Visible,
+        Self::Interior,
+        Self::Internal,
+        Self::Pending,
+        Self::Withheld,
+    ];
+
+    /// The word stored in the column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Interior => "interior",
+            Self::Internal => "internal",
+            Self::Pending => "pending",
+            Self::Withheld => "withheld",
+        }
+    }
+
+    /// The visibility that is stored as this word.
+    pub fn from_stored(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|seen| seen.as_str() == word)
+    }
+}
+
+/// One immutable record of a session, as it is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The session.
+    pub session_key: SessionKey,
+    /// The count of resets of the session when it was written.
+    pub generation: i64,
+    /// Its place in the history.
+    pub seq: i64,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, clean of framing.
+    pub content: Content,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Where it came from.
+    pub provenance: Provenance,
+    /// When the row was written.
+    pub created_at: Timestamp,
+    /// When the chat showed it.
+    pub shown_at: Option<Timestamp>,
+    /// The channel's id of the message.
+    pub channel_message_id: Option<String>,
+}
+
+/// Where an entry came from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Who triggered its turn; `None` on rows older than the column.
+    pub trigger_source: Option<TriggerSource>,
+    /// As what it was sent; `None` for rows that were not sent.
+    pub origin: Option<Origin>,
+    /// The job that posted it.
+    pub posted_by_job: Option<JobId>,
+    /// The exact note that replay puts before it.
+    pub posting_note: Option<String>,
+    /// The name of the person who wrote it.
+    pub sender_display: Option<String>,
+    /// The channel's id of that person.
+    pub sender_id_raw: Option<String>,
+    /// The user turn it belongs to.
+    pub turn_id: Option<TurnId>,
+    /// The run it belongs to.
+    pub run_id: Option<RunId>,
+    /// The attempt within the run.
+    pub attempt: Option<u32>,
+    /// The key it was sent under.
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// An entry that is about to be written; the store gives it its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewEntry {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+}
+
+impl NewEntry {
+    /// Plain words.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: Content::Text(text.into()),
+        }
+    }
+}
