@@ -8,9 +8,13 @@ use crate::{
     job::WebhookTarget,
 };
 
+mod limit;
 mod part;
+mod split;
 
+pub use limit::{TextLimit, TextUnit};
 pub use part::{PartReason, PartState};
+pub use split::split;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
