@@ -8,6 +8,7 @@ pub mod ids;
 pub mod job;
 pub mod message;
 pub mod occurrence;
+pub mod replay;
 pub mod transcript;
 
 #[cfg(feature = "runtime")]
