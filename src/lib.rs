@@ -9,6 +9,7 @@ pub mod job;
 pub mod message;
 pub mod occurrence;
 pub mod replay;
+pub mod schedule;
 pub mod transcript;
 
 #[cfg(feature = "runtime")]
