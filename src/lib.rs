@@ -8,6 +8,7 @@ pub mod ids;
 pub mod job;
 pub mod message;
 pub mod occurrence;
+pub mod policy;
 pub mod replay;
 pub mod schedule;
 pub mod transcript;

@@ -64,8 +64,6 @@ pub enum PartReason {
     Permanent,
     /// The address is stopped since an earlier refusal.
     AddressStopped,
-    /// The jobs file no longer has what is needed to send it.
-    NoChannel,
     /// An earlier part of the message failed.
     RestOfFailed,
     /// The chat was reset before it was sent.
@@ -85,7 +83,6 @@ impl PartReason {
             Self::Age => "age",
             Self::Permanent => "permanent",
             Self::AddressStopped => "address-stopped",
-            Self::NoChannel => "no-channel",
             Self::RestOfFailed => "rest-of-failed",
             Self::Reset => "reset",
             Self::JobRemoved => "job-removed",

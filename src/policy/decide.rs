@@ -1,0 +1,490 @@
+//! `decide`: one job, one event, one instant; what follows.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    job::{CatchUp, OnInterrupt, Overlap, Policies},
+    occurrence::{Cause, FailReason, OccurrenceKind, OccurrenceRef, Outcome, SkipReason, Slot},
+};
+
+use super::{
+    ActiveRun, AttemptResult, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal,
+    SkippedRange, WaitingSlot,
+};
+
+mod account;
+
+use account::{Starting, account};
+
+/// A slot that starts this soon after its fire time is on time: it is not caught up, whatever made
+/// it wait. As long as the longest sleep of a worker, which re-derives its sleeps from the clock.
+pub const ON_TIME: SignedDuration = SignedDuration::from_secs(30);
+
+/// Decides what `event` means for a job at `now`.
+///
+/// Total: every event is answered in every state. An event about a run that is not active (its end
+/// was decided already) changes nothing.
+pub fn decide(plan: &JobPlan, state: &JobState, event: Event<'_>, now: Timestamp) -> Decision {
+    let mut draft = Draft {
+        state: state.clone(),
+        effects: Vec::new(),
+        refusal: None,
+    };
+    let mut current = plan;
+    match event {
+        Event::WakeUp => draft.look(plan, now),
+        Event::AlreadyAccounted { nominal } => {
+            draft.state.cursor = draft.state.cursor.max(nominal);
+            draft.look(plan, now);
+        }
+        Event::AttemptFinished {
+            occurrence,
+            result,
+            attempts_made,
+            policies,
+        } => {
+            draft.attempt_finished(plan, occurrence, result, attempts_made, policies, now);
+            draft.look(plan, now);
+        }
+        Event::LeaseLost {
+            occurrence,
+            attempts_made,
+            policies,
+        } => {
+            draft.lease_lost(plan, occurrence, attempts_made, policies, now);
+            draft.look(plan, now);
+        }
+        Event::RunCancelled { occurrence } => {
+            draft.end(occurrence, Outcome::Cancelled);
+            draft.look(plan, now);
+        }
+        Event::ManualTrigger { request } => {
+            draft.look(plan, now);
+            draft.trigger(plan, OccurrenceRef::Manual(request), now);
+        }
+        Event::Paused { reason } => draft.pause(plan, reason, now),
+        Event::Resumed => draft.resume(plan, now),
+        Event::DefinitionChanged { new } => {
+            draft.change_definition(plan, new, now);
+            current = new;
+        }
+        Event::Removed => draft.remove(plan, now),
+    }
+    let wake_at = draft.wake_at(current);
+    Decision {
+        state: draft.state,
+        effects: draft.effects,
+        wake_at,
+        refusal: draft.refusal,
+    }
+}
+
+/// A decision in the making.
+struct Draft {
+    state: JobState,
+    effects: Vec<Effect>,
+    refusal: Option<Refusal>,
+}
+
+impl Draft {
+    /// Does what has come due: retries, slots, and slots that were waiting.
+    fn look(&mut self, plan: &JobPlan, now: Timestamp) {
+        self.requeue_due_retries(now);
+        if self.is_suspended(plan) {
+            return;
+        }
+        account(self, plan, Starting::Allowed, now);
+        self.start_waiting(plan, now);
+    }
+
+    fn is_suspended(&self, plan: &JobPlan) -> bool {
+        self.state.pause.is_some() || !plan.job.enabled
+    }
+
+    fn requeue_due_retries(&mut self, now: Timestamp) {
+        for run in &mut self.state.active {
+            if matches!(run.phase, Phase::Backoff { until } if until <= now) {
+                run.phase = Phase::Open;
+                self.effects.push(Effect::Requeue {
+                    occurrence: run.occurrence.clone(),
+                });
+            }
+        }
+    }
+
+    /// Starts, or gives up, the waiting slots whose time has come.
+    fn start_waiting(&mut self, plan: &JobPlan, now: Timestamp) {
+        for slot in std::mem::take(&mut self.state.waiting) {
+            if slot.fire_at > now {
+                self.state.waiting.push(slot);
+            } else if let Some(reason) = too_late(plan, &slot, now) {
+                self.end_waiting(&slot, Outcome::Skipped(reason));
+            } else {
+                self.start(plan, slot, Candidate::Recorded);
+            }
+        }
+    }
+
+    /// What a slot does when its time has come, by what is active and by the overlap policy.
+    fn start(&mut self, plan: &JobPlan, slot: WaitingSlot, candidate: Candidate) {
+        let queue_is_empty = self.state.waiting.is_empty();
+        match (self.occupied_by(), plan.job.policies.overlap) {
+            (Occupant::Nothing, _) => self.start_scheduled(slot, candidate),
+            // A manual run drops nothing that is queued: one slot waits for its end.
+            (Occupant::RequestedRun, _) if queue_is_empty => self.wait(slot, candidate),
+            (Occupant::ScheduledRun | Occupant::RequestedRun, Overlap::Skip) => match candidate {
+                Candidate::Recorded => {
+                    self.end_waiting(&slot, Outcome::Skipped(SkipReason::Overlap));
+                }
+                Candidate::Fresh { .. } => self.effects.push(Effect::Skip(SkippedRange {
+                    first: slot.slot.clone(),
+                    first_nominal: slot.nominal,
+                    last: slot.slot,
+                    last_nominal: slot.nominal,
+                    count: 1,
+                    reason: SkipReason::Overlap,
+                })),
+            },
+        }
+    }
+
+    fn start_scheduled(&mut self, slot: WaitingSlot, candidate: Candidate) {
+        let occurrence = OccurrenceRef::Scheduled(slot.slot);
+        self.state.started_runs += 1;
+        self.state.active.push(ActiveRun {
+            occurrence: occurrence.clone(),
+            phase: Phase::Open,
+        });
+        self.effects.push(Effect::Start {
+            occurrence,
+            nominal: slot.nominal,
+            fire_at: slot.fire_at,
+            cause: slot.cause,
+            merged: candidate.merged(),
+        });
+    }
+
+    fn occupied_by(&self) -> Occupant {
+        let kinds = self.state.active.iter().map(|run| run.occurrence.kind());
+        kinds.fold(Occupant::Nothing, |occupant, kind| match (occupant, kind) {
+            (Occupant::ScheduledRun, _) | (_, OccurrenceKind::Scheduled) => Occupant::ScheduledRun,
+            (
+                Occupant::Nothing | Occupant::RequestedRun,
+                OccurrenceKind::Manual | OccurrenceKind::Backfill,
+            ) => Occupant::RequestedRun,
+        })
+    }
+
+    /// Lets a slot wait; it gets its record now unless it has one.
+    fn wait(&mut self, slot: WaitingSlot, candidate: Candidate) {
+        if let Candidate::Fresh { merged } = candidate {
+            self.effects.push(Effect::Wait {
+                waiting: slot.clone(),
+                merged,
+            });
+        }
+        self.state.waiting.push(slot);
+    }
+
+    /// Ends a slot that has a record and did not start.
+    fn end_waiting(&mut self, slot: &WaitingSlot, outcome: Outcome) {
+        self.effects.push(Effect::End {
+            occurrence: OccurrenceRef::Scheduled(slot.slot.clone()),
+            outcome,
+        });
+    }
+
+    fn attempt_finished(
+        &mut self,
+        plan: &JobPlan,
+        occurrence: &OccurrenceRef,
+        result: AttemptResult,
+        attempts_made: u32,
+        policies: &Policies,
+        now: Timestamp,
+    ) {
+        let reason = match result {
+            AttemptResult::Done => return self.end(occurrence, Outcome::Done),
+            AttemptResult::Silent => return self.end(occurrence, Outcome::Silent),
+            AttemptResult::Failed(reason) => reason,
+        };
+        let until = now
+            .saturating_add(policies.retry.backoff_after(attempts_made))
+            .unwrap_or(now);
+        match self.may_try_again(plan, reason, attempts_made, policies, until) {
+            Ok(()) => self.back_off(occurrence, until),
+            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
+        }
+    }
+
+    fn lease_lost(
+        &mut self,
+        plan: &JobPlan,
+        occurrence: &OccurrenceRef,
+        attempts_made: u32,
+        policies: &Policies,
+        now: Timestamp,
+    ) {
+        if !self
+            .state
+            .active
+            .iter()
+            .any(|run| run.occurrence == *occurrence)
+        {
+            return;
+        }
+        let again = match policies.on_interrupt {
+            OnInterrupt::Fail => Err(FailReason::Interrupted),
+            OnInterrupt::Retry => {
+                self.may_try_again(plan, FailReason::Interrupted, attempts_made, policies, now)
+            }
+        };
+        match again {
+            // The restart was wait enough; the attempts bound a job that kills its process.
+            Ok(()) => self.effects.push(Effect::Requeue {
+                occurrence: occurrence.clone(),
+            }),
+            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
+        }
+    }
+
+    /// Whether another attempt may begin at `at`; if not, why the occurrence has failed.
+    fn may_try_again(
+        &self,
+        plan: &JobPlan,
+        reason: FailReason,
+        attempts_made: u32,
+        policies: &Policies,
+        at: Timestamp,
+    ) -> Result<(), FailReason> {
+        let curable = match reason {
+            FailReason::Transient | FailReason::Timeout | FailReason::Interrupted => true,
+            FailReason::Permanent
+            | FailReason::Panicked
+            | FailReason::AfterEffects
+            | FailReason::Paused => false,
+        };
+        let reaches_next_nominal = plan
+            .planner
+            .next(self.state.cursor)
+            .is_some_and(|next| at >= next.nominal);
+        if !curable || attempts_made >= policies.retry.attempts || reaches_next_nominal {
+            Err(reason)
+        } else if self.is_suspended(plan) {
+            Err(FailReason::Paused)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn back_off(&mut self, occurrence: &OccurrenceRef, until: Timestamp) {
+        let active = &mut self.state.active;
+        let Some(run) = active.iter_mut().find(|run| run.occurrence == *occurrence) else {
+            return;
+        };
+        run.phase = Phase::Backoff { until };
+        self.effects.push(Effect::Backoff {
+            occurrence: occurrence.clone(),
+            until,
+        });
+    }
+
+    /// Ends an active run; its occurrence is terminal once.
+    fn end(&mut self, occurrence: &OccurrenceRef, outcome: Outcome) {
+        let before = self.state.active.len();
+        self.state
+            .active
+            .retain(|run| run.occurrence != *occurrence);
+        if self.state.active.len() == before {
+            return;
+        }
+        match outcome {
+            Outcome::Done | Outcome::Silent => self.state.failure_streak = 0,
+            Outcome::Failed(_) => self.state.failure_streak += 1,
+            Outcome::Cancelled | Outcome::Skipped(_) => {}
+        }
+        self.effects.push(Effect::End {
+            occurrence: occurrence.clone(),
+            outcome,
+        });
+    }
+
+    fn trigger(&mut self, plan: &JobPlan, occurrence: OccurrenceRef, now: Timestamp) {
+        if !plan.job.enabled {
+            self.refusal = Some(Refusal::Disabled);
+        } else if !self.state.active.is_empty() {
+            self.refusal = Some(Refusal::RunActive);
+        } else {
+            self.state.active.push(ActiveRun {
+                occurrence: occurrence.clone(),
+                phase: Phase::Open,
+            });
+            self.effects.push(Effect::Start {
+                occurrence,
+                nominal: now,
+                fire_at: now,
+                cause: Cause::Manual,
+                merged: Vec::new(),
+            });
+        }
+    }
+
+    fn pause(&mut self, plan: &JobPlan, reason: String, now: Timestamp) {
+        self.suspend(plan, now);
+        if self.state.pause.is_none() {
+            self.state.pause = Some(Pause { since: now, reason });
+        }
+    }
+
+    /// Lets nothing start: what is due or waiting is skipped, retries are not made, and an attempt
+    /// under way finishes.
+    fn suspend(&mut self, plan: &JobPlan, now: Timestamp) {
+        if !self.is_suspended(plan) {
+            account(self, plan, Starting::NotNow(SkipReason::Paused), now);
+        }
+        for slot in std::mem::take(&mut self.state.waiting) {
+            self.end_waiting(&slot, Outcome::Skipped(SkipReason::Paused));
+        }
+        let backing_off: Vec<_> = self
+            .state
+            .active
+            .iter()
+            .filter(|run| matches!(run.phase, Phase::Backoff { .. }))
+            .map(|run| run.occurrence.clone())
+            .collect();
+        for occurrence in backing_off {
+            self.end(&occurrence, Outcome::Failed(FailReason::Paused));
+        }
+    }
+
+    fn resume(&mut self, plan: &JobPlan, now: Timestamp) {
+        if plan.job.enabled && self.state.pause.is_some() {
+            account(self, plan, Starting::Never(SkipReason::Paused), now);
+        }
+        self.state.pause = None;
+        self.look(plan, now);
+    }
+
+    fn change_definition(&mut self, old: &JobPlan, new: &JobPlan, now: Timestamp) {
+        match (old.job.enabled, new.job.enabled) {
+            (true, true) => self.look(old, now),
+            (true, false) => {
+                self.suspend(old, now);
+                self.cancel_active();
+            }
+            (false, true) if self.state.pause.is_none() => {
+                account(self, old, Starting::Never(SkipReason::Paused), now);
+            }
+            (false, _) => {}
+        }
+        let suspended = self.state.pause.is_some() || !new.job.enabled;
+        if old.job.schedule != new.job.schedule {
+            if suspended {
+                // What the old plan would have had up to now is its own to account for.
+                account(self, old, Starting::Never(SkipReason::Paused), now);
+            }
+            self.state.cursor = self.state.cursor.max(now);
+        }
+    }
+
+    fn remove(&mut self, plan: &JobPlan, now: Timestamp) {
+        let starting = if self.is_suspended(plan) {
+            Starting::Never(SkipReason::Paused)
+        } else {
+            Starting::NotNow(SkipReason::Superseded)
+        };
+        account(self, plan, starting, now);
+        for slot in std::mem::take(&mut self.state.waiting) {
+            self.end_waiting(&slot, Outcome::Cancelled);
+        }
+        self.cancel_active();
+    }
+
+    fn cancel_active(&mut self) {
+        let active: Vec<_> = self
+            .state
+            .active
+            .iter()
+            .map(|run| run.occurrence.clone())
+            .collect();
+        for occurrence in active {
+            self.end(&occurrence, Outcome::Cancelled);
+        }
+    }
+
+    /// When the job next needs a decision.
+    fn wake_at(&self, plan: &JobPlan) -> Option<Timestamp> {
+        let retries = self.state.active.iter().filter_map(|run| match run.phase {
+            Phase::Backoff { until } => Some(until),
+            Phase::Open => None,
+        });
+        if self.is_suspended(plan) {
+            return retries.min();
+        }
+        // A slot behind a manual run is looked at when that run ends.
+        let behind_a_run = matches!(self.occupied_by(), Occupant::RequestedRun);
+        let waiting = self
+            .state
+            .waiting
+            .iter()
+            .filter(|_| !behind_a_run)
+            .map(|slot| slot.fire_at);
+        let next = if self.has_runs_left(plan) {
+            plan.planner
+                .next(self.state.cursor)
+                .map(|next| next.nominal)
+        } else {
+            None
+        };
+        retries.chain(waiting).chain(next).min()
+    }
+
+    fn has_runs_left(&self, plan: &JobPlan) -> bool {
+        let max_runs = plan.job.policies.max_runs;
+        max_runs.is_none_or(|max| self.runs_begun_or_waiting() < max)
+    }
+
+    /// Runs that count against `max_runs`; one that only waits will count when it starts.
+    fn runs_begun_or_waiting(&self) -> u32 {
+        let waiting = u32::try_from(self.state.waiting.len()).unwrap_or(u32::MAX);
+        self.state.started_runs.saturating_add(waiting)
+    }
+}
+
+/// Whether a slot that wants to start has its record already.
+enum Candidate {
+    /// It was waiting.
+    Recorded,
+    /// Its time came just now.
+    Fresh { merged: Vec<Slot> },
+}
+
+impl Candidate {
+    fn merged(self) -> Vec<Slot> {
+        match self {
+            Self::Recorded => Vec::new(),
+            Self::Fresh { merged } => merged,
+        }
+    }
+}
+
+/// What keeps a slot from starting.
+#[derive(Clone, Copy)]
+enum Occupant {
+    Nothing,
+    ScheduledRun,
+    RequestedRun,
+}
+
+/// Why a waiting slot whose time has come no longer starts, if it does not.
+fn too_late(plan: &JobPlan, slot: &WaitingSlot, now: Timestamp) -> Option<SkipReason> {
+    let on_time = now.duration_since(slot.fire_at) <= ON_TIME;
+    let missed = match plan.job.policies.catch_up {
+        CatchUp::Latest => !account::is_in_window(plan, slot.nominal, now),
+        CatchUp::None => true,
+    };
+    (!on_time && missed).then_some(SkipReason::Missed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! What the policy knows of a job, what can happen to it, and what it can ask for.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::RequestId,
+    job::{Job, Policies},
+    occurrence::{Cause, FailReason, OccurrenceRef, Outcome, SkipReason, Slot},
+    schedule::{Planner, ScheduleError},
+};
+
+/// A job with its compiled schedule.
+#[derive(Debug, Clone)]
+pub struct JobPlan {
+    /// The definition.
+    pub job: Job,
+    /// Its schedule.
+    pub planner: Planner,
+}
+
+impl JobPlan {
+    /// Compiles the job's schedule. `first_seen_at` is the default anchor of an `every` job.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] where the schedule cannot be planned with the zone data in use.
+    pub fn new(job: Job, first_seen_at: Timestamp) -> Result<Self, ScheduleError> {
+        let planner = Planner::new(&job.schedule, first_seen_at)?;
+        Ok(Self { job, planner })
+    }
+}
+
+/// Everything the policy remembers of a job between two decisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobState {
+    /// The last nominal instant that is accounted for.
+    pub cursor: Timestamp,
+    /// Runs that have started and not ended, in the order of their start.
+    pub active: Vec<ActiveRun>,
+    /// Slots that are accounted for and have not started, in nominal order.
+    pub waiting: Vec<WaitingSlot>,
+    /// Scheduled runs that were started, catch-up included.
+    pub started_runs: u32,
+    /// Failed occurrences since the last one that was done.
+    pub failure_streak: u32,
+    /// Set while the job is paused by a person or a policy.
+    pub pause: Option<Pause>,
+}
+
+impl JobState {
+    /// The state of a job that is seen for the first time: nothing before `activated_at` is due.
+    pub fn activated(activated_at: Timestamp) -> Self {
+        Self {
+            cursor: activated_at,
+            active: Vec::new(),
+            waiting: Vec::new(),
+            started_runs: 0,
+            failure_streak: 0,
+            pause: None,
+        }
+    }
+}
+
+/// A run that has started and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveRun {
+    /// What it executes.
+    pub occurrence: OccurrenceRef,
+    /// Where it stands.
+    pub phase: Phase,
+}
+
+/// Where an active run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It waits for its lane and a slot, or an attempt is under way.
+    Open,
+    /// An attempt has failed; the next one begins then.
+    Backoff {
+        /// When the next attempt may begin.
+        until: Timestamp,
+    },
+}
+
+/// A slot that is accounted for and has not started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingSlot {
+    /// The slot.
+    pub slot: Slot,
+    /// Its nominal instant.
+    pub nominal: Timestamp,
+    /// When it may start.
+    pub fire_at: Timestamp,
+    /// Why it will run.
+    pub cause: Cause,
+}
+
+/// Why nothing accrues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// In words, for people.
+    pub reason: String,
+}
+
+/// What can happen to a job.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// Its wake-up came, or something else made a look worthwhile.
+    WakeUp,
+    /// A slot turned out to have a record already; it is passed over.
+    AlreadyAccounted {
+        /// Its nominal instant.
+        nominal: Timestamp,
+    },
+    /// An attempt of a run has ended.
+    AttemptFinished {
+        /// What the run executes.
+        occurrence: &'a OccurrenceRef,
+        /// How the attempt ended.
+        result: AttemptResult,
+        /// How many attempts have been made, this one included.
+        attempts_made: u32,
+        /// The policies of the definition under which the run started.
+        policies: &'a Policies,
+    },
+    /// The process that executed a run has died.
+    LeaseLost {
+        /// What the run executes.
+        occurrence: &'a OccurrenceRef,
+        /// How many attempts have been made, the interrupted one included.
+        attempts_made: u32,
+        /// The policies of the definition under which the run started.
+        policies: &'a Policies,
+    },
+    /// A run was called off, by a reset of its chat or by hand.
+    RunCancelled {
+        /// What the run executes.
+        occurrence: &'a OccurrenceRef,
+    },
+    /// Somebody asks for a run now.
+    ManualTrigger {
+        /// The request.
+        request: RequestId,
+    },
+    /// Nothing shall accrue from now on.
+    Paused {
+        /// In words, for people.
+        reason: String,
+    },
+    /// The next nominal shall run again.
+    Resumed,
+    /// The definition has changed; the plan given to `decide` is the old one.
+    DefinitionChanged {
+        /// The new plan.
+        new: &'a JobPlan,
+    },
+    /// The job is gone from where it was defined.
+    Removed,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptResult {
+    /// It has something to show.
+    Done,
+    /// It has nothing to say.
+    Silent,
+    /// It failed.
+    Failed(FailReason),
+}
+
+/// What a decision asks for. All of it is committed with the new state, or none of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Account for a slot that starts later.
+    Wait {
+        /// The slot.
+        waiting: WaitingSlot,
+        /// Other written times that became the same occurrence.
+        merged: Vec<Slot>,
+    },
+    /// Start a run of an occurrence; it may have been waiting.
+    Start {
+        /// The occurrence.
+        occurrence: OccurrenceRef,
+        /// Its nominal instant.
+        nominal: Timestamp,
+        /// The instant from which on it may start.
+        fire_at: Timestamp,
+        /// Why.
+        cause: Cause,
+        /// Other written times that became the same occurrence.
+        merged: Vec<Slot>,
+    },
+    /// Put a run that was backing off, or was interrupted, in the queue again.
+    Requeue {
+        /// The occurrence.
+        occurrence: OccurrenceRef,
+    },
+    /// Let a run wait for its next attempt.
+    Backoff {
+        /// The occurrence.
+        occurrence: OccurrenceRef,
+        /// When the next attempt may begin.
+        until: Timestamp,
+    },
+    /// End an occurrence that was waiting or active.
+    End {
+        /// The occurrence.
+        occurrence: OccurrenceRef,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Record slots that do not run.
+    Skip(SkippedRange),
+}
+
+/// A stretch of slots that do not run, for one reason, with nothing else between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedRange {
+    /// The first slot.
+    pub first: Slot,
+    /// Its nominal instant.
+    pub first_nominal: Timestamp,
+    /// The last slot; the same as the first where there is one only.
+    pub last: Slot,
+    /// Its nominal instant.
+    pub last_nominal: Timestamp,
+    /// How many slots.
+    pub count: u64,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Why a request was not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A run of the job is active, and two at a time are not allowed.
+    #[error("a run of the job is active")]
+    RunActive,
+    /// The job is disabled.
+    #[error("the job is disabled")]
+    Disabled,
+}
+
+/// What follows from an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The new state.
+    pub state: JobState,
+    /// What is committed with it.
+    pub effects: Vec<Effect>,
+    /// When the job next needs a decision; `None` for never.
+    pub wake_at: Option<Timestamp>,
+    /// Set where the event was a request that is not followed.
+    pub refusal: Option<Refusal>,
+}
