@@ -19,3 +19,5 @@ pub mod agent;
 pub mod channel;
 #[cfg(feature = "runtime")]
 pub mod clock;
+#[cfg(feature = "runtime")]
+pub mod store;

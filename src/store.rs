@@ -1,0 +1,270 @@
+//! The store: what must survive, and the transactions that change it.
+//!
+//! Writing methods take batches and return one result an item: a stale fence or a conflict fails
+//! its own item and nobody else's, and replies leave after COMMIT. A transaction is never held
+//! across an agent or channel call. Adapters are in `store/`.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::{
+    directory::{Chat, Retention},
+    ids::{ChatName, JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
+    policy::LaneQueue,
+    transcript::Entry,
+};
+
+mod error;
+mod job_rows;
+mod outbox_rows;
+mod run_rows;
+mod session_rows;
+
+pub use error::{Conflict, StoreError};
+pub use job_rows::{
+    AttemptEnd, AttemptFate, JobCommit, JobSource, Route, StoredJob, Target, Written,
+};
+pub use outbox_rows::{
+    ClaimedPart, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
+};
+pub use run_rows::{
+    AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeRow, RunFilter,
+    RunRow,
+};
+pub use session_rows::{
+    ClaimedTurn, EntryDraft, InboundMessage, TurnEnd, TurnResult, TurnRow, WindowOf,
+};
+
+/// One result an item of a batch.
+pub type Results<T> = Result<Vec<Result<T, Conflict>>, StoreError>;
+
+/// A worker's identity in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WorkerId(pub i64);
+
+/// What a worker that starts finds unfinished by one that died.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupted {
+    /// Runs whose attempt was under way. Their lanes are free again, and their leases void.
+    pub runs: Vec<ClaimedRun>,
+    /// Parts marked `sending`.
+    pub parts: Vec<ClaimedPart>,
+}
+
+/// A lane that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The lane.
+    pub session_key: SessionKey,
+    /// What shall hold it.
+    pub grant: crate::policy::Grant,
+}
+
+/// A lane that was taken, with what its holder needs.
+#[derive(Debug, Clone)]
+pub enum Claimed {
+    /// An attempt of a run may begin.
+    Run(Box<ClaimedRun>),
+    /// A user turn may begin.
+    Turn(Box<ClaimedTurn>),
+    /// A part is marked `sending` and may be sent.
+    Part(Box<ClaimedPart>),
+}
+
+/// Everything durable.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    // Workers.
+
+    /// Registers a worker, and voids what the one before it held: the caller has made sure that it
+    /// is dead. User turns that were running are waiting again, or have failed after their second
+    /// attempt.
+    async fn begin_worker(
+        &self,
+        zone_data: &str,
+        now: Timestamp,
+    ) -> Result<(WorkerId, Interrupted), StoreError>;
+
+    /// Records that the worker has stopped in order.
+    async fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// A number that changes whenever another connection or process has committed.
+    async fn change_token(&self) -> Result<i64, StoreError>;
+
+    // Jobs and decisions.
+
+    /// Jobs whose `wake_at` has come, in the order (`wake_at`, job id), at most `limit`.
+    async fn due_jobs(&self, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
+
+    /// The smallest `wake_at` of all jobs.
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// These jobs, removed ones too, in the order asked; unknown ids are left out.
+    async fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
+
+    /// All jobs that are not removed, by id.
+    async fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;
+
+    /// Commits decisions: state, ledger, runs, the end of an attempt with its rows and messages.
+    /// Each item is fenced by the job's version, and an attempt's end by its epoch too.
+    async fn commit(&self, batch: Vec<JobCommit>, now: Timestamp) -> Results<Written>;
+
+    /// A new request id.
+    async fn new_request(&self) -> Result<RequestId, StoreError>;
+
+    /// Replaces the chats of the jobs file.
+    async fn set_chats(&self, chats: Vec<Chat>, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The chats of the jobs file that was applied last, by name.
+    async fn chats(&self) -> Result<Vec<Chat>, StoreError>;
+
+    // Lanes.
+
+    /// What waits in free lanes: at most one delivery, one turn and one run for each, at most
+    /// `limit` lanes, those whose work is oldest first. Runs count when due at `now`; deliveries
+    /// and turns always.
+    async fn lane_queues(&self, now: Timestamp, limit: usize)
+    -> Result<Vec<LaneQueue>, StoreError>;
+
+    /// The next instant at which a delivery that backs off or a queued run comes due, after `now`.
+    async fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Takes lanes: a run's attempt or a turn begins, a part is marked `sending`. A user's row
+    /// takes its place in history here.
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        batch: Vec<ClaimRequest>,
+        now: Timestamp,
+    ) -> Results<Claimed>;
+
+    /// Ends user turns: rows, messages, and the lane is free. Fenced by the turn's epoch.
+    async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()>;
+
+    /// Records what became of parts, and frees their lanes. Fenced by the part's state alone: a
+    /// receipt is evidence, whoever brings it.
+    async fn settle_parts(&self, batch: Vec<PartSettlement>, now: Timestamp) -> Results<()>;
+
+    // Sessions.
+
+    /// Stores a user's message with its pending row and its turn. The same channel message id in
+    /// the same chat is the same turn.
+    async fn request_turn(
+        &self,
+        inbound: InboundMessage,
+        now: Timestamp,
+    ) -> Result<TurnId, StoreError>;
+
+    /// A user turn.
+    async fn turn(&self, id: TurnId) -> Result<Option<TurnRow>, StoreError>;
+
+    /// A session's history as the chat's next turn is given it: the newest generation's visible
+    /// and interior rows, oldest first, the last `limit` of them.
+    async fn recall(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// The last `limit` visible text rows of a session, oldest first.
+    async fn visible_texts(
+        &self,
+        session: &SessionKey,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// Rows of committed attempts of a job's own session, oldest first, the last `limit`.
+    async fn job_memory(&self, job: &JobId, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// A session's rows over all generations, in order: what the chat showed, or all of them.
+    async fn transcript(
+        &self,
+        session: &SessionKey,
+        window: WindowOf,
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// Rows of a turn, in order.
+    async fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;
+
+    /// Keeps the snapshot of a chat that a run was given, once; returns what is stored.
+    async fn keep_context(&self, run: RunId, snapshot: &str) -> Result<String, StoreError>;
+
+    /// Asks the worker for a reset of a session.
+    async fn request_reset(&self, session: &SessionKey, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Resets that were asked for.
+    async fn pending_resets(&self) -> Result<Vec<SessionKey>, StoreError>;
+
+    /// Raises the session's generation: its running turn is cancelled, and the unsent parts of its
+    /// turns' replies with it. Runs of the session are the caller's to end first. Returns the new
+    /// generation.
+    async fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError>;
+
+    // Outbox.
+
+    /// Parts that are not settled or `unknown` (or all with `include_settled`), oldest first.
+    async fn outbox(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// Settles an `unknown` part by a person's word; written at the lane's next turn boundary.
+    async fn resolve_part(
+        &self,
+        part: PartId,
+        resolution: Resolution,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Sends a `failed` part again under the same key, and the rest of its message with it; lifts
+    /// the stop of its address.
+    async fn retry_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Cancels a `pending` part and the rest of its message.
+    async fn cancel_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;
+
+    // Reading.
+
+    /// Runs, newest first.
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// The attempts of a run.
+    async fn attempts(&self, run: RunId) -> Result<Vec<AttemptRow>, StoreError>;
+
+    /// Skipped stretches, newest first.
+    async fn ranges(&self, filter: &RunFilter) -> Result<Vec<RangeRow>, StoreError>;
+
+    /// What a person should know about a run.
+    async fn diagnostics(&self, run: RunId) -> Result<Vec<DiagnosticRow>, StoreError>;
+
+    /// Parts of the messages of a run.
+    async fn run_parts(&self, run: RunId) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// Parts of the messages of a turn.
+    async fn turn_parts(&self, turn: TurnId) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// Every part that a channel may have shown in this chat: confirmed and unknown ones, in the
+    /// order of their messages.
+    async fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError>;
+
+    // Housekeeping.
+
+    /// Deletes what is older than the retention says; never a row a chat showed, a receipt, a key
+    /// of a shown message or a range. Returns how many rows went.
+    async fn prune(&self, retention: &Retention, now: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// Which parts are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutboxScope {
+    /// Those that need something: not settled, `unknown`, or `failed`.
+    Open,
+    /// All of them.
+    All,
+    /// One part.
+    One(PartId),
+    /// One message.
+    Message(MessageId),
+}
+
+/// The chat of this name.
+///
+/// # Errors
+/// [`StoreError`] where the store cannot be read.
+pub async fn chat_named(store: &dyn Store, name: &ChatName) -> Result<Option<Chat>, StoreError> {
+    let chats = store.chats().await?;
+    Ok(chats.into_iter().find(|chat| chat.name == *name))
+}

@@ -1,0 +1,85 @@
+//! How the store fails: the whole of it, or one item of a batch.
+
+use crate::{ids::PartId, message::PartState, occurrence::Slot};
+
+/// Why the store did nothing at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It cannot be opened, read or written.
+    #[error("{what}")]
+    Unavailable {
+        /// What was tried, and on which file or server.
+        what: String,
+        /// The driver's error.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another worker holds the database.
+    #[error("another `chatcron run` is working on {database}")]
+    Held {
+        /// Which database.
+        database: String,
+    },
+    /// A newer version of chatcron has written it.
+    #[error(
+        "{database} has schema {found}, and this version knows {known}: a newer chatcron wrote it"
+    )]
+    Newer {
+        /// Which database.
+        database: String,
+        /// The schema found.
+        found: i64,
+        /// The newest schema this version knows.
+        known: i64,
+    },
+    /// It holds something that this version cannot have written.
+    #[error("{what}")]
+    Corrupt {
+        /// What was found where.
+        what: String,
+    },
+    /// A person asked for something that the part's state does not allow.
+    #[error("part {part} is {}; {accepted}", .found.as_str())]
+    WrongPartState {
+        /// The part.
+        part: PartId,
+        /// Its state.
+        found: PartState,
+        /// What would be accepted.
+        accepted: &'static str,
+    },
+    /// There is no such part.
+    #[error("there is no part {part} in the outbox")]
+    NoSuchPart {
+        /// The id that was given.
+        part: PartId,
+    },
+}
+
+/// Why one item of a batch was not written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// Somebody else decided about the job meanwhile; load it and decide again.
+    #[error("the job was changed meanwhile")]
+    StaleVersion,
+    /// The lease under which the work was done is no longer held.
+    #[error("the lease was lost")]
+    LeaseLost,
+    /// The lane is taken.
+    #[error("the lane is taken")]
+    LaneTaken,
+    /// The slot has a record already.
+    #[error("slot {slot} is accounted for already")]
+    SlotAccounted {
+        /// The slot.
+        slot: Slot,
+    },
+    /// The part is not in a state that the settlement could follow.
+    #[error("the part is settled already")]
+    PartSettled,
+    /// There is nothing by that id.
+    #[error("it does not exist")]
+    Missing,
+}

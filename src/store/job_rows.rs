@@ -1,0 +1,189 @@
+//! Jobs and decisions, as the store takes and gives them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    agent::Usage,
+    ids::{Epoch, JobId, RunId, SessionKey},
+    job::Job,
+    message::Destination,
+    occurrence::OccurrenceRef,
+    policy::{AttemptResult, Effect, JobState},
+};
+
+use super::{Diagnostic, EntryDraft, NewMessage};
+
+/// A job as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredJob {
+    /// The present definition.
+    pub job: Job,
+    /// Raised when a removed id is created again.
+    pub incarnation: i64,
+    /// Raised by every change of the definition.
+    pub revision: i64,
+    /// Raised by every decision.
+    pub version: i64,
+    /// Where it is defined.
+    pub source: JobSource,
+    /// What the policy remembers.
+    pub state: JobState,
+    /// When it was first seen; the default anchor of an `every` job.
+    pub first_seen_at: Timestamp,
+    /// When it next needs a decision.
+    pub wake_at: Option<Timestamp>,
+    /// When it was removed.
+    pub removed_at: Option<Timestamp>,
+}
+
+/// Where a job is defined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobSource {
+    /// In a jobs file of this name.
+    File(String),
+    /// At run time, by this creator.
+    Runtime(String),
+}
+
+impl JobSource {
+    /// The word stored in the column.
+    pub fn to_stored(&self) -> String {
+        match self {
+            Self::File(name) => format!("file:{name}"),
+            Self::Runtime(creator) => format!("runtime:{creator}"),
+        }
+    }
+
+    /// The source that is stored as this word.
+    pub fn from_stored(word: &str) -> Option<Self> {
+        let (kind, rest) = word.split_once(':')?;
+        match kind {
+            "file" => Some(Self::File(rest.to_owned())),
+            "runtime" => Some(Self::Runtime(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// One decision about one job, to be committed.
+#[derive(Debug, Clone)]
+pub struct JobCommit {
+    /// The job.
+    pub job_id: JobId,
+    /// What is changed.
+    pub target: Target,
+    /// The new state.
+    pub state: JobState,
+    /// When it next needs a decision.
+    pub wake_at: Option<Timestamp>,
+    /// What is written with it.
+    pub effects: Vec<Effect>,
+    /// Where runs that these effects start or let wait will take place.
+    pub route: Route,
+    /// The attempt whose end the decision answers.
+    pub attempt_end: Option<AttemptEnd>,
+}
+
+/// Which row of a job a decision changes, and how.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A job that is created; fails with `StaleVersion` if it exists and is not removed.
+    Create {
+        /// The definition.
+        job: Box<Job>,
+        /// Where it is defined.
+        source: JobSource,
+        /// When it was first seen.
+        first_seen_at: Timestamp,
+    },
+    /// A job at this version, whose definition stays.
+    Keep {
+        /// The version that was decided on.
+        version: i64,
+    },
+    /// A job at this version, whose definition is replaced. Occurrences that these effects start
+    /// or let wait were planned by the old definition, and keep it.
+    Redefine {
+        /// The version that was decided on.
+        version: i64,
+        /// The new definition.
+        job: Box<Job>,
+        /// Where it is defined now.
+        source: JobSource,
+    },
+    /// A job at this version, which is removed. Its `pending` parts are cancelled, except the rest
+    /// of a message already begun.
+    Remove {
+        /// The version that was decided on.
+        version: i64,
+    },
+}
+
+/// Where a run takes place and where its result goes; frozen when its slot is accounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The session whose lane it takes.
+    pub lane: SessionKey,
+    /// Where the result shows; `None` for history only, or where the chat is not known.
+    pub destination: Option<Destination>,
+}
+
+/// The end of an attempt, fenced by its epoch.
+#[derive(Debug, Clone)]
+pub struct AttemptEnd {
+    /// The run.
+    pub run_id: RunId,
+    /// Under which lease the attempt was made.
+    pub epoch: Epoch,
+    /// Which attempt.
+    pub attempt: u32,
+    /// How it ended.
+    pub result: AttemptFate,
+    /// In words, without prompt, reply or secret.
+    pub error: Option<String>,
+    /// What the agent said; kept in run history.
+    pub output: Option<String>,
+    /// What the provider counted.
+    pub usage: Option<Usage>,
+    /// Rows for the session in which it ran.
+    pub entries: Vec<EntryDraft>,
+    /// What is to be shown.
+    pub message: Option<NewMessage>,
+    /// What a person should know.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// How an attempt ended, as it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptFate {
+    /// By itself.
+    Ended(AttemptResult),
+    /// Its process died.
+    Interrupted,
+    /// It was called off.
+    Cancelled,
+}
+
+impl AttemptFate {
+    /// The words stored in the column.
+    pub fn to_stored(self) -> String {
+        match self {
+            Self::Ended(AttemptResult::Done) => "done".to_owned(),
+            Self::Ended(AttemptResult::Silent) => "silent".to_owned(),
+            Self::Ended(AttemptResult::Failed(reason)) => format!("failed:{}", reason.as_str()),
+            Self::Interrupted => "interrupted".to_owned(),
+            Self::Cancelled => "cancelled".to_owned(),
+        }
+    }
+}
+
+/// What a committed decision has written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Runs that were started.
+    pub started: Vec<(OccurrenceRef, RunId)>,
+    /// Runs that ended, so that their attempts, if any are under way, can be aborted.
+    pub ended: Vec<RunId>,
+}

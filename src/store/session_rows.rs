@@ -1,0 +1,122 @@
+//! Turns and session rows, as the store takes and gives them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    agent::Usage,
+    ids::{Epoch, SessionKey, TurnId},
+    transcript::{NewEntry, TriggerSource, Visibility},
+};
+
+use super::{Diagnostic, NewMessage};
+
+/// A row for a session; the store adds its place and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EntryDraft {
+    /// The session.
+    pub session_key: SessionKey,
+    /// Who says what.
+    pub entry: NewEntry,
+    /// `interior` or `internal`; replies and results become rows through the outbox.
+    pub visibility: Visibility,
+    /// Who triggered the turn.
+    pub trigger_source: TriggerSource,
+}
+
+/// A user's message on its way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboundMessage {
+    /// The chat's session.
+    pub session_key: SessionKey,
+    /// The words.
+    pub text: String,
+    /// `say`, `api` or `channel`.
+    pub source: &'static str,
+    /// The connector's own form, JSON text.
+    pub raw_entry: Option<String>,
+    /// The exact bytes that came.
+    pub raw_line: Option<Vec<u8>>,
+    /// The sender's name.
+    pub sender_display: Option<String>,
+    /// The channel's id of the sender.
+    pub sender_id_raw: Option<String>,
+    /// The channel's id of the message.
+    pub channel_message_id: Option<String>,
+}
+
+/// A user turn that may begin: the lane is held under this epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedTurn {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The fence of everything it writes.
+    pub epoch: Epoch,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+    /// The chat's session.
+    pub session_key: SessionKey,
+    /// The user's words.
+    pub text: String,
+}
+
+/// The end of a user turn, fenced by its epoch.
+#[derive(Debug, Clone)]
+pub struct TurnEnd {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// Under which lease it ran.
+    pub epoch: Epoch,
+    /// How it ended.
+    pub result: TurnResult,
+    /// What the provider counted.
+    pub usage: Option<Usage>,
+    /// Rows for the chat's session, other than the reply.
+    pub entries: Vec<EntryDraft>,
+    /// The reply.
+    pub message: Option<NewMessage>,
+    /// What a person should know.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// How a user turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnResult {
+    /// It was answered, or needs no answer.
+    Done,
+    /// It was not.
+    Failed {
+        /// In words, without prompt, reply or secret.
+        error: String,
+    },
+    /// The worker stops before it was answered; it waits again and this attempt does not count.
+    Requeued,
+}
+
+/// A user turn, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnRow {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The chat's session.
+    pub session_key: SessionKey,
+    /// `waiting`, `running`, `done`, `failed` or `cancelled`.
+    pub state: String,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// Which rows of a session are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowOf {
+    /// What the chat showed.
+    Shown,
+    /// Everything.
+    All,
+}
