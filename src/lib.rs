@@ -20,4 +20,8 @@ pub mod channel;
 #[cfg(feature = "runtime")]
 pub mod clock;
 #[cfg(feature = "runtime")]
+pub mod outbound;
+#[cfg(feature = "runtime")]
+pub mod session;
+#[cfg(feature = "runtime")]
 pub mod store;

@@ -1,0 +1,96 @@
+//! From what is to be said to an outbox entry: split, and every part under its derived key.
+
+use crate::{
+    channel::{TextLimit, TextUnit},
+    ids::{AgentName, IdempotencyKey, RunId, TurnId},
+    job::OnUnknown,
+    message::{Destination, Origin, Payload, split},
+    replay,
+    store::{NewMessage, NewPart, PostedBy},
+    transcript::TriggerSource,
+};
+
+use super::Channels;
+
+/// Who says it, and from where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Author {
+    /// `occurrence:<id>`, `turn:<id>`, or a caller's own key.
+    pub producer: String,
+    /// What the message is.
+    pub origin: Origin,
+    /// Whose words they are.
+    pub agent: AgentName,
+    /// Who triggered it.
+    pub trigger_source: Option<TriggerSource>,
+    /// The job that posts it.
+    pub posted_by: Option<PostedBy>,
+    /// The run, and the attempt.
+    pub run: Option<(RunId, u32)>,
+    /// The user turn.
+    pub turn_id: Option<TurnId>,
+    /// What to do in doubt.
+    pub on_unknown: OnUnknown,
+}
+
+/// Composes a message to one destination. `None` where nothing is left to show.
+///
+/// A posting note that the model echoed is not sent.
+pub fn compose(
+    author: Author,
+    ordinal: u32,
+    destination: Destination,
+    payload: Payload,
+    channels: &Channels,
+) -> Option<NewMessage> {
+    let bodies = match payload {
+        Payload::Text(text) => {
+            let limit = channels.limit(&destination).unwrap_or(TextLimit {
+                max: None,
+                unit: TextUnit::Chars,
+            });
+            split(&replay::strip_echoed_note(&text), limit)
+                .into_iter()
+                .map(|part| (Some(part), None))
+                .collect()
+        }
+        Payload::Native { body, text } => vec![(text, Some(body))],
+    };
+    if bodies.is_empty() {
+        return None;
+    }
+    let to = destination.session_key();
+    let parts = bodies
+        .into_iter()
+        .zip(1..)
+        .map(|((text, native), part)| NewPart {
+            key: IdempotencyKey::derive(
+                &author.producer,
+                author.origin.as_str(),
+                ordinal,
+                to.as_str(),
+                part,
+            ),
+            text,
+            native,
+        })
+        .collect();
+    let speaker = match &author.posted_by {
+        Some(job) => job.name.clone(),
+        None => author.agent.as_str().to_owned(),
+    };
+    Some(NewMessage {
+        producer: author.producer,
+        origin: author.origin,
+        ordinal,
+        destination,
+        agent: author.agent,
+        speaker,
+        trigger_source: author.trigger_source,
+        posted_by: author.posted_by,
+        run: author.run,
+        turn_id: author.turn_id,
+        on_unknown: author.on_unknown,
+        parts,
+    })
+}

@@ -1,0 +1,196 @@
+//! One attempt to send one part, and what follows from the channel's answer.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+
+use crate::{
+    channel::{Ability, Channel, OutgoingBody, OutgoingPart},
+    clock::Clock,
+    ids::ChannelName,
+    message::{Destination, PartReason, RefusalScope, SendAnswer, StopsAddress},
+    policy::outbox::{Doubt, Transition, answered, interrupted},
+    replay,
+    store::{ClaimedPart, PartSettlement, PostedBy},
+};
+
+use super::Channels;
+
+/// Sends parts that are marked `sending`. Nothing else calls [`Channel::send`].
+#[derive(Clone)]
+pub struct Writer {
+    channels: Arc<Channels>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What became of one attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sent {
+    /// What the store records.
+    pub settlement: PartSettlement,
+    /// A channel that asks everybody to wait, and until when.
+    pub hold: Option<(ChannelName, Timestamp)>,
+}
+
+impl Writer {
+    /// A writer over these channels.
+    pub fn new(channels: Arc<Channels>, clock: Arc<dyn Clock>) -> Self {
+        Self { channels, clock }
+    }
+
+    /// Sends one part, whatever the channel does: an answer that does not come in time, or a panic
+    /// of the adapter, is ambiguous.
+    pub async fn send(&self, part: &ClaimedPart) -> Sent {
+        if let Some(why) = stopped(part) {
+            return self.settled(part, None, address_stopped(), Some(why));
+        }
+        let Some(channel) = self.channels.of(&part.destination) else {
+            // The file may name it again; nothing is lost by waiting.
+            let answer = SendAnswer::Refused {
+                retry_after: None,
+                scope: RefusalScope::Chat,
+                why: format!("{} is not configured", channel_in_words(&part.destination)),
+            };
+            return self.conclude(part, answer, Doubt::Blind);
+        };
+        let answer = self.attempt(channel.as_ref(), part).await;
+        self.conclude(part, answer, doubt(channel.ability()))
+    }
+
+    /// What becomes of a part whose sender died between its mark and its answer.
+    pub fn recover(&self, part: &ClaimedPart) -> Sent {
+        let doubt = self
+            .channels
+            .of(&part.destination)
+            .map_or(Doubt::Blind, |channel| doubt(channel.ability()));
+        let transition = interrupted(&part.view, doubt, self.clock.now());
+        let why = "the worker stopped while it was being sent".to_owned();
+        self.settled(part, None, transition, Some(why))
+    }
+
+    async fn attempt(&self, channel: &dyn Channel, part: &ClaimedPart) -> SendAnswer {
+        let outgoing = outgoing(part);
+        let sending = AssertUnwindSafe(channel.send(&outgoing, self.clock.now())).catch_unwind();
+        match tokio::time::timeout(channel.send_timeout(), sending).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_panic)) => SendAnswer::Ambiguous {
+                why: "the channel's code panicked".to_owned(),
+            },
+            Err(_elapsed) => SendAnswer::Ambiguous {
+                why: "no answer in time".to_owned(),
+            },
+        }
+    }
+
+    fn conclude(&self, part: &ClaimedPart, answer: SendAnswer, doubt: Doubt) -> Sent {
+        let now = self.clock.now();
+        let why = in_words(&answer);
+        let hold = match (&answer, &part.destination) {
+            (
+                SendAnswer::Refused {
+                    retry_after: Some(wait),
+                    scope: RefusalScope::Channel,
+                    ..
+                },
+                Destination::Chat(chat),
+            ) => now
+                .saturating_add(*wait)
+                .ok()
+                .map(|until| (chat.channel.clone(), until)),
+            (_, _) => None,
+        };
+        let transition = answered(&part.view, answer, doubt, now);
+        self.settled(part, hold, transition, why)
+    }
+
+    fn settled(
+        &self,
+        part: &ClaimedPart,
+        hold: Option<(ChannelName, Timestamp)>,
+        transition: Transition,
+        why: Option<String>,
+    ) -> Sent {
+        let posting_note = match (&transition, &part.posted_by) {
+            (Transition::Confirm(receipt), Some(job)) => Some(note(
+                job,
+                receipt.shown_at.unwrap_or_else(|| self.clock.now()),
+            )),
+            (_, _) => None,
+        };
+        Sent {
+            settlement: PartSettlement {
+                part_id: part.part_id,
+                epoch: Some(part.epoch),
+                transition,
+                why,
+                posting_note,
+            },
+            hold,
+        }
+    }
+}
+
+/// The posting note of a message that a job posted, told in the job's zone.
+pub(crate) fn note(job: &PostedBy, at: Timestamp) -> String {
+    let zone = TimeZone::get(&job.zone).unwrap_or(TimeZone::UTC);
+    replay::posting_note(&job.job_id, &job.name, at, &zone)
+}
+
+fn address_stopped() -> Transition {
+    Transition::Fail {
+        reason: PartReason::AddressStopped,
+        stops_address: StopsAddress::No,
+    }
+}
+
+/// Why nothing may go to the address; a part in doubt must be settled by other means.
+fn stopped(part: &ClaimedPart) -> Option<String> {
+    part.stopped.clone().filter(|_| !part.view.in_doubt)
+}
+
+fn outgoing(part: &ClaimedPart) -> OutgoingPart {
+    let mut destination = part.destination.clone();
+    if let (Destination::Chat(chat), Some(moved_to)) = (&mut destination, &part.moved_to) {
+        chat.address.clone_from(moved_to);
+    }
+    let body = match (&part.native, &part.text) {
+        (Some(native), _) => OutgoingBody::Native(native.clone()),
+        (None, text) => OutgoingBody::Text(text.clone().unwrap_or_default()),
+    };
+    OutgoingPart {
+        destination,
+        key: part.key.clone(),
+        body,
+        part: part.part,
+        parts: part.parts,
+        enqueued_at: part.view.enqueued_at,
+        speaker: part.speaker.clone(),
+    }
+}
+
+fn doubt(ability: Ability) -> Doubt {
+    match ability {
+        Ability::Keyed { window } => {
+            Doubt::Keyed(window.and_then(|window| SignedDuration::try_from(window).ok()))
+        }
+        Ability::Blind => Doubt::Blind,
+    }
+}
+
+fn in_words(answer: &SendAnswer) -> Option<String> {
+    match answer {
+        SendAnswer::Receipt(_) => None,
+        SendAnswer::Refused { why, .. }
+        | SendAnswer::Permanent { why, .. }
+        | SendAnswer::Ambiguous { why } => Some(why.clone()),
+        SendAnswer::Moved { .. } => Some("the chat has a new address".to_owned()),
+    }
+}
+
+fn channel_in_words(destination: &Destination) -> String {
+    match destination {
+        Destination::Chat(chat) => format!("channel `{}`", chat.channel),
+        Destination::Webhook(_) => "the webhook channel".to_owned(),
+    }
+}
