@@ -25,3 +25,5 @@ pub mod outbound;
 pub mod session;
 #[cfg(feature = "runtime")]
 pub mod store;
+#[cfg(feature = "runtime")]
+pub mod worker;

@@ -14,4 +14,4 @@ mod writer;
 pub use channels::Channels;
 pub use compose::{Author, compose};
 pub use route::route;
-pub use writer::{Sent, Writer};
+pub use writer::Writer;

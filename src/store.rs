@@ -4,6 +4,8 @@
 //! its own item and nobody else's, and replies leave after COMMIT. A transaction is never held
 //! across an agent or channel call. Adapters are in `store/`.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -84,6 +86,15 @@ pub trait Store: Send + Sync + 'static {
         zone_data: &str,
         now: Timestamp,
     ) -> Result<(WorkerId, Interrupted), StoreError>;
+
+    /// Takes back lanes of this worker whose holder is not among those that it knows to be at work
+    /// (`run:<id>`, `turn:<id>`, `part:<id>`): a claim whose answer never arrived.
+    async fn reclaim(
+        &self,
+        worker: WorkerId,
+        at_work: &HashSet<String>,
+        now: Timestamp,
+    ) -> Result<Interrupted, StoreError>;
 
     /// Records that the worker has stopped in order.
     async fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;

@@ -1,6 +1,10 @@
 //! One attempt to send one part, and what follows from the channel's answer.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures_util::FutureExt;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -18,32 +22,29 @@ use crate::{
 use super::Channels;
 
 /// Sends parts that are marked `sending`. Nothing else calls [`Channel::send`].
-#[derive(Clone)]
 pub struct Writer {
     channels: Arc<Channels>,
     clock: Arc<dyn Clock>,
-}
-
-/// What became of one attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sent {
-    /// What the store records.
-    pub settlement: PartSettlement,
-    /// A channel that asks everybody to wait, and until when.
-    pub hold: Option<(ChannelName, Timestamp)>,
+    /// Channels that asked everybody to wait, and until when. Lost with the process: the channel
+    /// will say it again.
+    holds: Mutex<BTreeMap<ChannelName, Timestamp>>,
 }
 
 impl Writer {
     /// A writer over these channels.
     pub fn new(channels: Arc<Channels>, clock: Arc<dyn Clock>) -> Self {
-        Self { channels, clock }
+        Self {
+            channels,
+            clock,
+            holds: Mutex::new(BTreeMap::new()),
+        }
     }
 
     /// Sends one part, whatever the channel does: an answer that does not come in time, or a panic
     /// of the adapter, is ambiguous.
-    pub async fn send(&self, part: &ClaimedPart) -> Sent {
+    pub async fn send(&self, part: &ClaimedPart) -> PartSettlement {
         if let Some(why) = stopped(part) {
-            return self.settled(part, None, address_stopped(), Some(why));
+            return self.settled(part, address_stopped(), Some(why));
         }
         let Some(channel) = self.channels.of(&part.destination) else {
             // The file may name it again; nothing is lost by waiting.
@@ -54,19 +55,23 @@ impl Writer {
             };
             return self.conclude(part, answer, Doubt::Blind);
         };
-        let answer = self.attempt(channel.as_ref(), part).await;
+        let answer = match self.held(&part.destination) {
+            Some(refused) => refused,
+            None => self.attempt(channel.as_ref(), part).await,
+        };
+        self.hold(&part.destination, &answer);
         self.conclude(part, answer, doubt(channel.ability()))
     }
 
     /// What becomes of a part whose sender died between its mark and its answer.
-    pub fn recover(&self, part: &ClaimedPart) -> Sent {
+    pub fn recover(&self, part: &ClaimedPart) -> PartSettlement {
         let doubt = self
             .channels
             .of(&part.destination)
             .map_or(Doubt::Blind, |channel| doubt(channel.ability()));
         let transition = interrupted(&part.view, doubt, self.clock.now());
         let why = "the worker stopped while it was being sent".to_owned();
-        self.settled(part, None, transition, Some(why))
+        self.settled(part, transition, Some(why))
     }
 
     async fn attempt(&self, channel: &dyn Channel, part: &ClaimedPart) -> SendAnswer {
@@ -83,34 +88,50 @@ impl Writer {
         }
     }
 
-    fn conclude(&self, part: &ClaimedPart, answer: SendAnswer, doubt: Doubt) -> Sent {
-        let now = self.clock.now();
-        let why = in_words(&answer);
-        let hold = match (&answer, &part.destination) {
-            (
-                SendAnswer::Refused {
-                    retry_after: Some(wait),
-                    scope: RefusalScope::Channel,
-                    ..
-                },
-                Destination::Chat(chat),
-            ) => now
-                .saturating_add(*wait)
-                .ok()
-                .map(|until| (chat.channel.clone(), until)),
-            (_, _) => None,
+    /// The refusal that stands for the whole channel, while one does.
+    fn held(&self, destination: &Destination) -> Option<SendAnswer> {
+        let Destination::Chat(chat) = destination else {
+            return None;
         };
-        let transition = answered(&part.view, answer, doubt, now);
-        self.settled(part, hold, transition, why)
+        let holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = holds.get(&chat.channel)?.duration_since(self.clock.now());
+        wait.is_positive().then(|| SendAnswer::Refused {
+            retry_after: Some(wait),
+            scope: RefusalScope::Chat,
+            why: format!("channel `{}` asked everybody to wait", chat.channel),
+        })
+    }
+
+    fn hold(&self, destination: &Destination, answer: &SendAnswer) {
+        let (
+            Destination::Chat(chat),
+            SendAnswer::Refused {
+                retry_after: Some(wait),
+                scope: RefusalScope::Channel,
+                ..
+            },
+        ) = (destination, answer)
+        else {
+            return;
+        };
+        if let Ok(until) = self.clock.now().saturating_add(*wait) {
+            let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+            holds.insert(chat.channel.clone(), until);
+        }
+    }
+
+    fn conclude(&self, part: &ClaimedPart, answer: SendAnswer, doubt: Doubt) -> PartSettlement {
+        let why = in_words(&answer);
+        let transition = answered(&part.view, answer, doubt, self.clock.now());
+        self.settled(part, transition, why)
     }
 
     fn settled(
         &self,
         part: &ClaimedPart,
-        hold: Option<(ChannelName, Timestamp)>,
         transition: Transition,
         why: Option<String>,
-    ) -> Sent {
+    ) -> PartSettlement {
         let posting_note = match (&transition, &part.posted_by) {
             (Transition::Confirm(receipt), Some(job)) => Some(note(
                 job,
@@ -118,15 +139,12 @@ impl Writer {
             )),
             (_, _) => None,
         };
-        Sent {
-            settlement: PartSettlement {
-                part_id: part.part_id,
-                epoch: Some(part.epoch),
-                transition,
-                why,
-                posting_note,
-            },
-            hold,
+        PartSettlement {
+            part_id: part.part_id,
+            epoch: Some(part.epoch),
+            transition,
+            why,
+            posting_note,
         }
     }
 }

@@ -78,24 +78,27 @@ pub enum Grant {
 /// Grants lanes, and slots to runs, at `now`. At most one grant a lane, in the order given to
 /// deliveries and turns; runs in the order (made up for last, due instant, job id), as long as
 /// `slots_free` lasts. User turns and deliveries take no slot.
-pub fn admit(queues: &[LaneQueue], slots_free: usize, now: Timestamp) -> Vec<Grant> {
+pub fn admit(queues: &[LaneQueue], slots_free: usize, now: Timestamp) -> Vec<(SessionKey, Grant)> {
     let mut grants = Vec::new();
-    let mut runs: Vec<(&RunHead, Option<Grant>)> = Vec::new();
+    let mut runs = Vec::new();
     for queue in queues {
         let without_run = grant_without_run(queue, now);
         match &queue.run {
-            Some(run) if run_goes_next(queue, run, now) => runs.push((run, without_run)),
-            Some(_) | None => grants.extend(without_run),
+            Some(run) if run_goes_next(queue, run, now) => runs.push((queue, run, without_run)),
+            Some(_) | None => {
+                grants.extend(without_run.map(|grant| (queue.session_key.clone(), grant)))
+            }
         }
     }
-    runs.sort_by_key(|(run, _)| (run.cause == Cause::CatchUp, run.due_at, run.job_id.clone()));
-    for (index, (run, otherwise)) in runs.into_iter().enumerate() {
-        if index < slots_free {
-            grants.push(Grant::Run(run.run_id));
+    runs.sort_by_key(|(_, run, _)| (run.cause == Cause::CatchUp, run.due_at, run.job_id.clone()));
+    for (index, (queue, run, otherwise)) in runs.into_iter().enumerate() {
+        // A full house of runs blocks no chat.
+        let grant = if index < slots_free {
+            Some(Grant::Run(run.run_id))
         } else {
-            // A full house of runs blocks no chat.
-            grants.extend(otherwise);
-        }
+            otherwise
+        };
+        grants.extend(grant.map(|grant| (queue.session_key.clone(), grant)));
     }
     grants
 }

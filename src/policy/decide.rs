@@ -33,10 +33,6 @@ pub fn decide(plan: &JobPlan, state: &JobState, event: Event<'_>, now: Timestamp
     let mut current = plan;
     match event {
         Event::WakeUp => draft.look(plan, now),
-        Event::AlreadyAccounted { nominal } => {
-            draft.state.cursor = draft.state.cursor.max(nominal);
-            draft.look(plan, now);
-        }
         Event::AttemptFinished {
             occurrence,
             result,

@@ -59,6 +59,13 @@ impl JobState {
             pause: None,
         }
     }
+
+    /// The state after a slot that turned out to have its record already is passed over.
+    #[must_use]
+    pub fn past(mut self, nominal: Timestamp) -> Self {
+        self.cursor = self.cursor.max(nominal);
+        self
+    }
 }
 
 /// A run that has started and not ended.
@@ -110,11 +117,6 @@ pub struct Pause {
 pub enum Event<'a> {
     /// Its wake-up came, or something else made a look worthwhile.
     WakeUp,
-    /// A slot turned out to have a record already; it is passed over.
-    AlreadyAccounted {
-        /// Its nominal instant.
-        nominal: Timestamp,
-    },
     /// An attempt of a run has ended.
     AttemptFinished {
         /// What the run executes.

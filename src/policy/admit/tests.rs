@@ -83,7 +83,7 @@ fn one_lane_follows_its_table() {
         let grants = |slots| {
             admit(std::slice::from_ref(&queue), slots, at(100))
                 .first()
-                .copied()
+                .map(|(_, grant)| *grant)
         };
         assert_eq!(grants(1), with_slot, "{name}, with a slot");
         assert_eq!(grants(0), without_slot, "{name}, without a slot");
@@ -102,7 +102,10 @@ fn slots_go_to_current_runs_first_then_by_instant_then_by_id() {
     .map(|(name, run)| LaneQueue { run, ..lane(name) })
     .collect();
     assert_eq!(
-        admit(&queues, 3, at(100)),
+        admit(&queues, 3, at(100))
+            .into_iter()
+            .map(|(_, grant)| grant)
+            .collect::<Vec<_>>(),
         [RunId(3), RunId(2), RunId(4)].map(Grant::Run)
     );
 }

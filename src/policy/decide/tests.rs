@@ -226,7 +226,12 @@ fn a_year_of_downtime_is_one_range_and_one_start() {
         .map(|effect| match effect {
             Effect::Skip(range) => (range.count, Some(range.reason)),
             Effect::Start { .. } => (1, None),
-            other => panic!("{other:?}"),
+            Effect::Wait { .. }
+            | Effect::Requeue { .. }
+            | Effect::Backoff { .. }
+            | Effect::End { .. } => {
+                panic!("{effect:?}")
+            }
         })
         .collect();
     let in_window = 5;

@@ -1,0 +1,162 @@
+//! The worker: runs what is due, and shows what came of it.
+//!
+//! One loop decides and commits; agents and channels are called in tasks that the loop owns, and
+//! what they report is committed by the loop again. Nothing is kept that the store does not have:
+//! a worker that dies is replaced by one that reads what it left.
+
+mod absorb;
+mod apply;
+mod change;
+mod dispatch;
+mod execute;
+mod housekeeping;
+mod in_flight;
+mod lanes;
+mod recover;
+mod reset;
+mod run;
+mod services;
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::JoinSet;
+
+use crate::{
+    clock::Clock,
+    ids::{RunId, SessionKey},
+    outbound::Writer,
+    store::{Store, StoreError, WorkerId},
+};
+
+pub use apply::{JobsChange, apply_jobs};
+pub use change::{Applied, Change, ChangeError, What, apply_changes};
+pub use housekeeping::{Housekeeping, HousekeepingError};
+pub use run::{Stop, Ticks, WorkerHandle, WorkerRequest};
+pub use services::Services;
+
+use absorb::Completion;
+use in_flight::InFlight;
+
+/// The longest sleep. Sleeps are derived from the wall clock anew each time, so that a clock that
+/// steps, or a machine that slept, is noticed this soon.
+pub const LONGEST_SLEEP: SignedDuration = SignedDuration::from_secs(30);
+
+/// How many parts are sent at the same time.
+const SENDS_MAX: usize = 64;
+/// How many user turns run at the same time; they take no slot of the runs.
+const TURNS_MAX: usize = 256;
+/// How many jobs or lanes are looked at in one go.
+const BATCH: usize = 512;
+
+/// What a worker works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything.
+    All,
+    /// The turns and deliveries of one session, for a command that runs where no worker does.
+    Session(SessionKey),
+    /// One run and its deliveries, likewise.
+    Run(RunId, SessionKey),
+}
+
+/// Runs what is due. See [`Worker::run`] for the loop and [`Worker::step`] for one turn of it.
+pub struct Worker {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    id: WorkerId,
+    scope: Scope,
+    services: Arc<Services>,
+    writer: Arc<Writer>,
+    in_flight: InFlight,
+    tasks: JoinSet<Completion>,
+    /// What tasks reported and the store has not taken yet.
+    unsaved: Vec<Completion>,
+}
+
+impl Worker {
+    /// Registers a worker and recovers what the one before it left. The caller holds the lock that
+    /// proves that no other worker is alive.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read or written.
+    pub async fn begin(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        services: Services,
+        scope: Scope,
+    ) -> Result<Self, StoreError> {
+        let now = clock.now();
+        let (id, interrupted) = store.begin_worker(&services.zone_data, now).await?;
+        let services = Arc::new(services);
+        let writer = Arc::new(Writer::new(services.channels.clone(), clock.clone()));
+        let mut worker = Self {
+            store,
+            clock,
+            id,
+            scope,
+            services,
+            writer,
+            in_flight: InFlight::default(),
+            tasks: JoinSet::new(),
+            unsaved: Vec::new(),
+        };
+        worker.recover(interrupted, now).await?;
+        Ok(worker)
+    }
+
+    /// Decides and starts everything that is due now, and returns the next instant at which
+    /// something will be. Calls no agent and no channel itself: it starts the tasks that do.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read or written; nothing is lost, and the next
+    /// step does what this one could not.
+    pub async fn step(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        let now = self.clock.now();
+        self.absorb_unsaved(now).await?;
+        self.reset_sessions(now).await?;
+        if self.scope == Scope::All {
+            self.dispatch_due(now).await?;
+        }
+        self.fill_lanes(now).await?;
+        self.next_instant(now).await
+    }
+
+    /// Steps, and waits for every task, until nothing more can be done at the clock's instant.
+    ///
+    /// # Errors
+    /// As [`Worker::step`].
+    pub async fn until_quiet(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        loop {
+            let next = self.step().await?;
+            if self.tasks.is_empty() {
+                return Ok(next);
+            }
+            self.absorb_finished().await?;
+        }
+    }
+
+    /// Whether an agent or a channel is at work.
+    pub fn is_busy(&self) -> bool {
+        !self.tasks.is_empty() || !self.unsaved.is_empty()
+    }
+
+    async fn next_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let lanes = self.store.next_lane_instant(now).await?;
+        let jobs = match self.scope {
+            Scope::All => self.store.next_wake().await?,
+            Scope::Session(_) | Scope::Run(..) => None,
+        };
+        Ok(lanes.into_iter().chain(jobs).min())
+    }
+
+    /// Puts other agents, channels and chats in the place of the present ones. Tasks that have
+    /// begun keep theirs.
+    pub fn replace_services(&mut self, services: Services) {
+        self.services = Arc::new(services);
+        self.writer = Arc::new(Writer::new(
+            self.services.channels.clone(),
+            self.clock.clone(),
+        ));
+    }
+}

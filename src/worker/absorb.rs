@@ -1,0 +1,217 @@
+//! What tasks report, committed by the loop; together, where several have finished.
+
+use std::mem;
+
+use jiff::Timestamp;
+use tokio::task::JoinError;
+
+use crate::{
+    policy::{AttemptResult, outbox::Transition},
+    store::{
+        ClaimedPart, ClaimedRun, ClaimedTurn, PartSettlement, StoreError, TurnEnd, TurnResult,
+    },
+};
+
+use super::{BATCH, Change, What, Worker, execute::RunDone};
+
+/// What a task reports.
+#[derive(Clone)]
+pub(super) enum Completion {
+    Run(Box<ClaimedRun>, Box<RunDone>),
+    Turn(Box<ClaimedTurn>, Box<TurnEnd>),
+    Part(Box<ClaimedPart>, Box<PartSettlement>),
+}
+
+impl Worker {
+    /// Waits for one task, and commits what it and others that have finished report.
+    pub(super) async fn absorb_finished(&mut self) -> Result<(), StoreError> {
+        match self.tasks.join_next().await {
+            Some(joined) => self.absorb_joined(joined).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Commits what this task and others that have finished report.
+    pub(super) async fn absorb_joined(
+        &mut self,
+        joined: Result<Completion, JoinError>,
+    ) -> Result<(), StoreError> {
+        self.keep(joined);
+        while self.unsaved.len() < BATCH {
+            match self.tasks.try_join_next() {
+                Some(joined) => self.keep(joined),
+                None => break,
+            }
+        }
+        self.absorb_unsaved(self.clock.now()).await
+    }
+
+    fn keep(&mut self, joined: Result<Completion, JoinError>) {
+        match joined {
+            Ok(completion) => self.unsaved.push(completion),
+            // Panics of agents and channels are caught around their calls; this one is ours. What
+            // the task held is reclaimed like that of a dead process.
+            Err(error) => tracing::error!(%error, "a task of the worker ended without a report"),
+        }
+    }
+
+    /// Commits what tasks have reported. What the store does not take is kept for the next time.
+    pub(super) async fn absorb_unsaved(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.unsaved.is_empty() {
+            return Ok(());
+        }
+        let completions = mem::take(&mut self.unsaved);
+        let mut runs = Vec::new();
+        let mut turns = Vec::new();
+        let mut parts = Vec::new();
+        for completion in &completions {
+            match completion {
+                Completion::Run(run, done) => runs.push((run.as_ref(), done.as_ref())),
+                Completion::Turn(turn, end) => turns.push((turn.as_ref(), end.as_ref())),
+                Completion::Part(part, settlement) => {
+                    parts.push((part.as_ref(), settlement.as_ref()))
+                }
+            }
+        }
+        let mut kept = Vec::new();
+        let mut failure = None;
+        for saved in [
+            self.save_parts(&parts, now).await,
+            self.save_turns(&turns, now).await,
+            self.save_runs(&runs, now).await,
+        ] {
+            match saved {
+                Ok(unsaved) => kept.extend(unsaved),
+                Err(error) => failure = Some(error),
+            }
+        }
+        self.unsaved = if failure.is_some() {
+            // Everything is fenced, so what was written is refused when it comes again.
+            completions
+        } else {
+            kept
+        };
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn save_parts(
+        &mut self,
+        parts: &[(&ClaimedPart, &PartSettlement)],
+        now: Timestamp,
+    ) -> Result<Vec<Completion>, StoreError> {
+        if parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch = parts
+            .iter()
+            .map(|(_, settlement)| (*settlement).clone())
+            .collect();
+        let answers = self.store.settle_parts(batch, now).await?;
+        for ((part, settlement), answer) in parts.iter().zip(answers) {
+            self.in_flight.end_part(part.part_id);
+            match answer {
+                Ok(()) => tell_part(part, settlement),
+                Err(conflict) => {
+                    tracing::info!(part = %part.part_id, %conflict, "a late answer was not needed")
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    async fn save_turns(
+        &mut self,
+        turns: &[(&ClaimedTurn, &TurnEnd)],
+        now: Timestamp,
+    ) -> Result<Vec<Completion>, StoreError> {
+        if turns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch = turns.iter().map(|(_, end)| (*end).clone()).collect();
+        let answers = self.store.finish_turns(batch, now).await?;
+        for ((turn, end), answer) in turns.iter().zip(answers) {
+            self.in_flight.end_turn(turn.turn_id);
+            let (chat, turn) = (&turn.session_key, turn.turn_id);
+            match (answer, &end.result) {
+                (Ok(()), TurnResult::Done) => tracing::info!(%chat, %turn, "turn done"),
+                (Ok(()), TurnResult::Requeued) => tracing::info!(%chat, %turn, "turn waits again"),
+                (Ok(()), TurnResult::Failed { error }) => {
+                    tracing::warn!(%chat, %turn, error, "turn failed");
+                }
+                (Err(conflict), _) => {
+                    tracing::info!(%chat, %turn, %conflict, "a late answer was refused");
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    async fn save_runs(
+        &mut self,
+        runs: &[(&ClaimedRun, &RunDone)],
+        now: Timestamp,
+    ) -> Result<Vec<Completion>, StoreError> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let changes: Vec<_> = runs
+            .iter()
+            .map(|(run, done)| Change {
+                job_id: run.job.id.clone(),
+                what: What::AttemptFinished {
+                    occurrence: run.occurrence.clone(),
+                    result: done.result,
+                    attempts_made: run.attempt,
+                    policies: Box::new(run.job.policies.clone()),
+                },
+                attempt_end: Some(done.end.clone()),
+            })
+            .collect();
+        let again = self.apply(&changes, now).await?;
+        let mut kept = Vec::new();
+        for (index, (run, done)) in runs.iter().enumerate() {
+            if again.contains(&index) {
+                kept.push(Completion::Run(
+                    Box::new((*run).clone()),
+                    Box::new((*done).clone()),
+                ));
+            } else {
+                self.in_flight.end_run(run.run_id);
+                tell_run(run, done);
+            }
+        }
+        Ok(kept)
+    }
+}
+
+fn tell_run(run: &ClaimedRun, done: &RunDone) {
+    let (job, id, attempt) = (&run.job.id, run.run_id, run.attempt);
+    match done.result {
+        AttemptResult::Done => tracing::info!(%job, run = %id, "done"),
+        AttemptResult::Silent => tracing::info!(%job, run = %id, "done, silent"),
+        AttemptResult::Failed(reason) => {
+            let error = done.end.error.as_deref().unwrap_or_default();
+            tracing::warn!(%job, run = %id, attempt, reason = reason.as_str(), error, "attempt failed");
+        }
+    }
+}
+
+fn tell_part(part: &ClaimedPart, settlement: &PartSettlement) {
+    let (to, id) = (&part.session_key, part.part_id);
+    let why = settlement.why.as_deref().unwrap_or_default();
+    match &settlement.transition {
+        Transition::Confirm(receipt) => {
+            tracing::info!(%to, part = %id, message_id = receipt.message_id, "shown");
+        }
+        Transition::TryAgain { at, .. } => {
+            tracing::warn!(%to, part = %id, %at, why, "not sent yet");
+        }
+        Transition::Unknown => {
+            tracing::warn!(%to, part = %id, why, "it is not known whether this was shown");
+        }
+        Transition::Fail { reason, .. } => {
+            tracing::error!(%to, part = %id, reason = reason.as_str(), why, "could not be sent");
+        }
+        Transition::Readdress { .. } => tracing::info!(%to, part = %id, "the chat has moved"),
+    }
+}

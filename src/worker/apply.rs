@@ -1,0 +1,99 @@
+//! A jobs file, applied: what was added, changed and removed.
+
+use jiff::Timestamp;
+
+use crate::{
+    directory::Directory,
+    ids::{JobId, RunId},
+    job::Job,
+    store::{JobSource, Store, StoreError, StoredJob},
+};
+
+use super::{Change, What, apply_changes};
+
+/// What applying a jobs file has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobsChange {
+    /// New jobs, with when each next needs a decision.
+    pub added: Vec<(JobId, Option<Timestamp>)>,
+    /// Changed jobs, likewise.
+    pub changed: Vec<(JobId, Option<Timestamp>)>,
+    /// Jobs that the file no longer has.
+    pub removed: Vec<JobId>,
+    /// Jobs that stay as they are.
+    pub unchanged: usize,
+    /// Jobs that could not be applied, and why.
+    pub refused: Vec<(JobId, String)>,
+    /// Runs that were called off by it.
+    pub ended: Vec<RunId>,
+}
+
+impl JobsChange {
+    /// Whether anything is different now.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Makes the store's jobs of this file what the file says. Jobs that the file has but that are
+/// wrong (`bad`) keep their last good definition, and are never taken for removed. Jobs that were
+/// created at run time, or by another file, are untouched, and an id that they have is refused.
+///
+/// # Errors
+/// [`StoreError`] where the store cannot be read or written.
+pub async fn apply_jobs(
+    store: &dyn Store,
+    file: &str,
+    jobs: &[Job],
+    bad: &[JobId],
+    directory: &Directory,
+    now: Timestamp,
+) -> Result<JobsChange, StoreError> {
+    let chats = directory.chats.values().cloned().collect();
+    store.set_chats(chats, now).await?;
+    let source = JobSource::File(file.to_owned());
+    let stored = store.all_jobs().await?;
+    let of_id = |id: &JobId| stored.iter().find(|stored| stored.job.id == *id);
+    let mut result = JobsChange::default();
+    let mut changes = Vec::new();
+    for job in jobs {
+        match of_id(&job.id) {
+            Some(other) if other.source != source => {
+                let why = format!("the id is taken by a job of {}", in_words(&other.source));
+                result.refused.push((job.id.clone(), why));
+            }
+            Some(present) if present.job == *job => result.unchanged += 1,
+            Some(_) | None => {
+                let what = What::Define(Box::new(job.clone()), source.clone());
+                changes.push(Change::new(job.id.clone(), what));
+            }
+        }
+    }
+    let is_gone = |present: &StoredJob| {
+        let id = &present.job.id;
+        present.source == source && !bad.contains(id) && jobs.iter().all(|job| job.id != *id)
+    };
+    let gone = stored.iter().filter(|present| is_gone(present));
+    changes.extend(gone.map(|present| Change::new(present.job.id.clone(), What::Remove)));
+    let answers = apply_changes(store, &directory.chats, &changes, now).await?;
+    for (change, answer) in changes.into_iter().zip(answers) {
+        let known = of_id(&change.job_id).is_some();
+        if let Ok(applied) = &answer {
+            result.ended.extend(&applied.written.ended);
+        }
+        match (answer, change.what) {
+            (Ok(_), What::Remove) => result.removed.push(change.job_id),
+            (Ok(applied), _) if known => result.changed.push((change.job_id, applied.wake_at)),
+            (Ok(applied), _) => result.added.push((change.job_id, applied.wake_at)),
+            (Err(error), _) => result.refused.push((change.job_id, error.to_string())),
+        }
+    }
+    Ok(result)
+}
+
+fn in_words(source: &JobSource) -> String {
+    match source {
+        JobSource::File(name) => format!("file {name}"),
+        JobSource::Runtime(creator) => format!("{creator}, created at run time"),
+    }
+}

@@ -1,0 +1,289 @@
+//! One attempt: ask the agent, and say what shall be committed of its answer.
+//!
+//! Runs in a task of its own and writes nothing: the worker's loop commits what it returns.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use jiff::SignedDuration;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agent::{AgentError, AgentReply, AgentTurn},
+    clock::Clock,
+    job::{Mode, OnUnknown},
+    message::{Destination, Origin, Payload},
+    occurrence::FailReason,
+    outbound::{Author, compose},
+    policy::AttemptResult,
+    session::{AnsweredHere, AskError, Said, ask_for_run, ask_for_turn, run_rows, said, turn_rows},
+    store::{
+        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, NewMessage, PostedBy, Store, TurnEnd,
+        TurnResult,
+    },
+    transcript::TriggerSource,
+};
+
+use super::Services;
+
+/// How long an agent that was asked to stop may take before it is abandoned.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// What an attempt needs.
+pub(super) struct Call {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) services: Arc<Services>,
+}
+
+/// What an attempt of a run came to.
+#[derive(Clone)]
+pub(super) struct RunDone {
+    pub(super) result: AttemptResult,
+    pub(super) end: AttemptEnd,
+}
+
+/// Why an attempt has no answer.
+struct Unanswered {
+    reason: FailReason,
+    words: String,
+}
+
+/// Makes one attempt of a run.
+pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken) -> RunDone {
+    match try_run(call, run, cancel).await {
+        Ok(done) => done,
+        Err(unanswered) => {
+            let result = AttemptResult::Failed(unanswered.reason);
+            RunDone {
+                result,
+                end: AttemptEnd {
+                    error: Some(unanswered.words),
+                    ..blank_end(run, result)
+                },
+            }
+        }
+    }
+}
+
+async fn try_run(
+    call: &Call,
+    run: &ClaimedRun,
+    cancel: CancellationToken,
+) -> Result<RunDone, Unanswered> {
+    let services = &call.services;
+    let turn = ask_for_run(call.store.as_ref(), &services.directory, run).await?;
+    let reply = ask(call, &turn, run.job.policies.timeout, cancel).await?;
+    let message = match said(&reply.text) {
+        Said::Nothing => None,
+        Said::Words(words) => message_of_run(services, run, &turn, words),
+    };
+    let has_result = match said(&reply.text) {
+        Said::Nothing => false,
+        // Kept in run history, where there is nowhere to send it.
+        Said::Words(_) => message.is_some() || run.destination.is_none(),
+    };
+    let result = if has_result {
+        AttemptResult::Done
+    } else {
+        AttemptResult::Silent
+    };
+    let answered_here = match run.job.mode {
+        Mode::InChat { .. } => AnsweredHere::Yes,
+        Mode::Background { .. } => AnsweredHere::No,
+    };
+    let end = AttemptEnd {
+        entries: run_rows(&turn, &reply, answered_here),
+        output: Some(reply.text),
+        usage: reply.usage,
+        message,
+        ..blank_end(run, result)
+    };
+    Ok(RunDone { result, end })
+}
+
+fn blank_end(run: &ClaimedRun, result: AttemptResult) -> AttemptEnd {
+    AttemptEnd {
+        run_id: run.run_id,
+        epoch: run.epoch,
+        attempt: run.attempt,
+        result: AttemptFate::Ended(result),
+        error: None,
+        output: None,
+        usage: None,
+        entries: Vec::new(),
+        message: None,
+        diagnostics: Vec::new(),
+    }
+}
+
+fn message_of_run(
+    services: &Services,
+    run: &ClaimedRun,
+    turn: &AgentTurn,
+    words: String,
+) -> Option<NewMessage> {
+    let destination = run.destination.clone()?;
+    let job = &run.job;
+    let author = Author {
+        producer: format!("occurrence:{}", run.occurrence_id),
+        origin: match job.mode {
+            Mode::InChat { .. } => Origin::TurnReply,
+            Mode::Background { .. } => Origin::JobResult,
+        },
+        agent: turn.agent.clone(),
+        trigger_source: Some(TriggerSource::Cron),
+        posted_by: Some(PostedBy {
+            job_id: job.id.clone(),
+            name: job.display_name().to_owned(),
+            zone: job.schedule.zone.clone(),
+        }),
+        run: Some((run.run_id, run.attempt)),
+        turn_id: None,
+        on_unknown: job.policies.on_unknown,
+    };
+    compose(
+        author,
+        0,
+        destination,
+        Payload::Text(words),
+        &services.channels,
+    )
+}
+
+/// Answers one turn of a person.
+pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationToken) -> TurnEnd {
+    let blank = TurnEnd {
+        turn_id: turn.turn_id,
+        epoch: turn.epoch,
+        result: TurnResult::Done,
+        usage: None,
+        entries: Vec::new(),
+        message: None,
+        diagnostics: Vec::new(),
+    };
+    match try_turn(call, turn, cancel.clone()).await {
+        Ok((asked, reply, message)) => TurnEnd {
+            entries: turn_rows(&asked, &reply),
+            usage: reply.usage,
+            message,
+            ..blank
+        },
+        Err(_) if cancel.is_cancelled() => TurnEnd {
+            result: TurnResult::Requeued,
+            ..blank
+        },
+        Err(unanswered) => TurnEnd {
+            result: TurnResult::Failed {
+                error: unanswered.words,
+            },
+            ..blank
+        },
+    }
+}
+
+async fn try_turn(
+    call: &Call,
+    turn: &ClaimedTurn,
+    cancel: CancellationToken,
+) -> Result<(AgentTurn, AgentReply, Option<NewMessage>), Unanswered> {
+    let services = &call.services;
+    let asked = ask_for_turn(call.store.as_ref(), &services.directory, turn).await?;
+    let reply = ask(call, &asked, services.turn_timeout, cancel).await?;
+    let chat = services.directory.chat_of_session(&turn.session_key);
+    let message = match (said(&reply.text), chat) {
+        (Said::Words(words), Some(chat)) => {
+            let author = Author {
+                producer: format!("turn:{}", turn.turn_id),
+                origin: Origin::TurnReply,
+                agent: asked.agent.clone(),
+                trigger_source: Some(TriggerSource::User),
+                posted_by: None,
+                run: None,
+                turn_id: Some(turn.turn_id),
+                on_unknown: OnUnknown::Hold,
+            };
+            let to = Destination::Chat(chat.into());
+            compose(author, 0, to, Payload::Text(words), &services.channels)
+        }
+        (Said::Words(_) | Said::Nothing, _) => None,
+    };
+    Ok((asked, reply, message))
+}
+
+/// Asks the agent, within its time. One that does not stop when asked is abandoned: its late
+/// answer has nowhere to go.
+async fn ask(
+    call: &Call,
+    turn: &AgentTurn,
+    timeout: SignedDuration,
+    cancel: CancellationToken,
+) -> Result<AgentReply, Unanswered> {
+    let Some(agent) = call.services.agents.get(&turn.agent) else {
+        return Err(Unanswered {
+            reason: FailReason::Permanent,
+            words: format!("agent `{}` is not configured", turn.agent),
+        });
+    };
+    let asking = AssertUnwindSafe(agent.reply(turn, &cancel)).catch_unwind();
+    tokio::pin!(asking);
+    let limit = Duration::try_from(timeout).unwrap_or(Duration::ZERO);
+    let ended = tokio::select! {
+        answer = &mut asking => Ended::Answered(answer),
+        () = call.clock.sleep(limit) => Ended::TimedOut,
+        () = cancel.cancelled() => Ended::CalledOff,
+    };
+    let why = match ended {
+        Ended::Answered(Ok(Ok(reply))) => return Ok(reply),
+        Ended::Answered(Ok(Err(error))) => return Err(error.into()),
+        Ended::Answered(Err(_panic)) => {
+            return Err(Unanswered {
+                reason: FailReason::Panicked,
+                words: "the agent's code panicked".to_owned(),
+            });
+        }
+        Ended::TimedOut => Unanswered {
+            reason: FailReason::Timeout,
+            words: format!("no answer within {timeout:#}"),
+        },
+        Ended::CalledOff => AgentError::Cancelled.into(),
+    };
+    cancel.cancel();
+    // It may have a process or a connection to close.
+    let _ = tokio::time::timeout(STOP_GRACE, asking).await;
+    Err(why)
+}
+
+enum Ended<T> {
+    Answered(T),
+    TimedOut,
+    CalledOff,
+}
+
+impl From<AgentError> for Unanswered {
+    fn from(error: AgentError) -> Self {
+        let reason = match &error {
+            AgentError::Transient { .. } => FailReason::Transient,
+            AgentError::Permanent { .. } => FailReason::Permanent,
+            // Whoever called it off decides about the run; until then it counts as interrupted.
+            AgentError::Cancelled => FailReason::Interrupted,
+        };
+        Self {
+            reason,
+            words: error.to_string(),
+        }
+    }
+}
+
+impl From<AskError> for Unanswered {
+    fn from(error: AskError) -> Self {
+        let reason = match &error {
+            AskError::Store(_) => FailReason::Transient,
+            AskError::Unknown { .. } => FailReason::Permanent,
+        };
+        Self {
+            reason,
+            words: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the worker's tasks are doing, so that it can be counted and called off.
+
+use std::collections::{HashMap, HashSet};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    ids::{PartId, RunId, SessionKey, TurnId},
+    store::ClaimedRun,
+};
+
+/// Attempts, turns and sends under way.
+#[derive(Default)]
+pub(super) struct InFlight {
+    runs: HashMap<RunId, (ClaimedRun, CancellationToken)>,
+    turns: HashMap<TurnId, (SessionKey, CancellationToken)>,
+    parts: HashMap<PartId, SessionKey>,
+}
+
+impl InFlight {
+    pub(super) fn begin_run(&mut self, run: &ClaimedRun) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.runs.insert(run.run_id, (run.clone(), cancel.clone()));
+        cancel
+    }
+
+    pub(super) fn begin_turn(&mut self, turn: TurnId, session: &SessionKey) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.turns.insert(turn, (session.clone(), cancel.clone()));
+        cancel
+    }
+
+    pub(super) fn begin_part(&mut self, part: PartId, session: &SessionKey) {
+        self.parts.insert(part, session.clone());
+    }
+
+    pub(super) fn end_run(&mut self, run: RunId) {
+        self.runs.remove(&run);
+    }
+
+    pub(super) fn end_turn(&mut self, turn: TurnId) {
+        self.turns.remove(&turn);
+    }
+
+    pub(super) fn end_part(&mut self, part: PartId) {
+        self.parts.remove(&part);
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(super) fn turns(&self) -> usize {
+        self.turns.len()
+    }
+
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Asks an attempt to stop; its outcome is no longer wanted.
+    pub(super) fn abort_run(&self, run: RunId) {
+        if let Some((_, cancel)) = self.runs.get(&run) {
+            cancel.cancel();
+        }
+    }
+
+    /// Asks every attempt and turn to stop.
+    pub(super) fn abort_all(&self) {
+        for (_, cancel) in self.runs.values() {
+            cancel.cancel();
+        }
+        for (_, cancel) in self.turns.values() {
+            cancel.cancel();
+        }
+    }
+
+    /// Asks the turns and attempts of a session to stop, and returns the attempts.
+    pub(super) fn abort_session(&self, session: &SessionKey) -> Vec<ClaimedRun> {
+        for (_, cancel) in self.turns.values().filter(|(lane, _)| lane == session) {
+            cancel.cancel();
+        }
+        let mut aborted = Vec::new();
+        for (run, cancel) in self.runs.values() {
+            if run.lane == *session {
+                cancel.cancel();
+                aborted.push(run.clone());
+            }
+        }
+        aborted
+    }
+
+    /// Whether a part of the session is being sent.
+    pub(super) fn is_sending(&self, session: &SessionKey) -> bool {
+        self.parts.values().any(|lane| lane == session)
+    }
+
+    /// Who holds lanes on behalf of this worker, as the store spells it.
+    pub(super) fn holders(&self) -> HashSet<String> {
+        let runs = self.runs.keys().map(|id| format!("run:{id}"));
+        let turns = self.turns.keys().map(|id| format!("turn:{id}"));
+        let parts = self.parts.keys().map(|id| format!("part:{id}"));
+        runs.chain(turns).chain(parts).collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! Free lanes: what waits in them is admitted by the policy, claimed in one commit, and started.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::{
+    policy::{Grant, LaneQueue, admit},
+    store::{ClaimRequest, Claimed, StoreError},
+};
+
+use super::{BATCH, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute};
+
+impl Worker {
+    /// Grants free lanes until nothing more can be granted.
+    pub(super) async fn fill_lanes(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        loop {
+            let queues = self.store.lane_queues(now, BATCH).await?;
+            let queues: Vec<_> = queues
+                .into_iter()
+                .filter_map(|queue| self.in_scope(queue))
+                .collect();
+            let requests = self.requests(&queues, now);
+            if requests.is_empty() {
+                return Ok(());
+            }
+            let mut started = false;
+            for claimed in self.store.claim(self.id, requests, now).await? {
+                match claimed {
+                    Ok(claimed) => {
+                        started = true;
+                        self.start(claimed);
+                    }
+                    Err(conflict) => tracing::debug!(%conflict, "a lane was not taken"),
+                }
+            }
+            if !started {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What of a lane's queue this worker works on.
+    fn in_scope(&self, mut queue: LaneQueue) -> Option<LaneQueue> {
+        let concerns_it = match &self.scope {
+            Scope::All => true,
+            Scope::Session(session) => {
+                queue.run = None;
+                queue.session_key == *session
+            }
+            Scope::Run(run_id, destination) => {
+                queue.turn = None;
+                queue.run = queue.run.filter(|run| run.run_id == *run_id);
+                queue.run.is_some() || queue.session_key == *destination
+            }
+        };
+        concerns_it.then_some(queue)
+    }
+
+    /// What the policy grants, as far as the worker's own bounds allow.
+    fn requests(&self, queues: &[LaneQueue], now: Timestamp) -> Vec<ClaimRequest> {
+        let max_concurrent = self.services.max_concurrent;
+        let slots_free = max_concurrent.saturating_sub(self.in_flight.runs());
+        let mut sends_free = SENDS_MAX.saturating_sub(self.in_flight.parts());
+        let mut turns_free = TURNS_MAX.saturating_sub(self.in_flight.turns());
+        let mut requests = Vec::new();
+        for (session_key, grant) in admit(queues, slots_free, now) {
+            let has_room = match grant {
+                Grant::Deliver(_) => take_one(&mut sends_free),
+                Grant::Turn(_) => take_one(&mut turns_free),
+                Grant::Run(_) => true,
+            };
+            if has_room {
+                requests.push(ClaimRequest { session_key, grant });
+            }
+        }
+        requests
+    }
+
+    /// Starts the task of what was claimed.
+    fn start(&mut self, claimed: Claimed) {
+        let call = execute::Call {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            services: self.services.clone(),
+        };
+        match claimed {
+            Claimed::Run(run) => {
+                tracing::info!(job = %run.job.id, run = %run.run_id, attempt = run.attempt, cause = run.cause.as_str(), "started");
+                let cancel = self.in_flight.begin_run(&run);
+                self.tasks.spawn(async move {
+                    let done = execute::run(&call, &run, cancel).await;
+                    Completion::Run(run, Box::new(done))
+                });
+            }
+            Claimed::Turn(turn) => {
+                tracing::info!(chat = %turn.session_key, turn = %turn.turn_id, "turn started");
+                let cancel = self.in_flight.begin_turn(turn.turn_id, &turn.session_key);
+                self.tasks.spawn(async move {
+                    let end = execute::turn(&call, &turn, cancel).await;
+                    Completion::Turn(turn, Box::new(end))
+                });
+            }
+            Claimed::Part(part) => {
+                self.in_flight.begin_part(part.part_id, &part.session_key);
+                let writer = Arc::clone(&self.writer);
+                self.tasks.spawn(async move {
+                    let settlement = writer.send(&part).await;
+                    Completion::Part(part, Box::new(settlement))
+                });
+            }
+        }
+    }
+}
+
+fn take_one(free: &mut usize) -> bool {
+    let had_one = *free > 0;
+    *free = free.saturating_sub(1);
+    had_one
+}

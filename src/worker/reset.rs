@@ -1,0 +1,41 @@
+//! Resets that were asked for: they pre-empt the lane.
+
+use jiff::Timestamp;
+
+use crate::store::{AttemptFate, StoreError};
+
+use super::{Change, Scope, What, Worker, recover};
+
+impl Worker {
+    /// Calls off what runs in each session that shall be reset, lets a send under way be answered,
+    /// and raises the generation.
+    pub(super) async fn reset_sessions(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        for session in self.store.pending_resets().await? {
+            let concerns_it = match &self.scope {
+                Scope::All => true,
+                Scope::Session(own) => *own == session,
+                Scope::Run(..) => false,
+            };
+            if !concerns_it {
+                continue;
+            }
+            let runs = self.in_flight.abort_session(&session);
+            let changes: Vec<_> = runs
+                .iter()
+                .map(|run| Change {
+                    job_id: run.job.id.clone(),
+                    what: What::RunCancelled {
+                        occurrence: run.occurrence.clone(),
+                    },
+                    attempt_end: Some(recover::ended(run, AttemptFate::Cancelled)),
+                })
+                .collect();
+            self.apply(&changes, now).await?;
+            if !self.in_flight.is_sending(&session) {
+                let generation = self.store.reset(&session, now).await?;
+                tracing::info!(chat = %session, generation, "reset");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! The loop: step, and sleep until something is due, has finished, or has changed.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinError,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{directory::Directory, ids::JobId, job::Job, store::StoreError};
+
+use super::{
+    Housekeeping, HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker,
+    absorb::Completion, apply_jobs, housekeeping::Chore,
+};
+
+/// How often the worker looks whether a command has written something.
+const CHANGES_POLL: Duration = Duration::from_millis(500);
+/// How long agents that were asked to stop may take.
+const ABORT_WAIT: Duration = Duration::from_secs(6);
+/// How long it waits after the store failed.
+const STORE_FAILED_WAIT: Duration = Duration::from_secs(1);
+
+/// How a worker is asked to stop.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    /// Begin nothing more, and give what runs its grace.
+    pub drain: CancellationToken,
+    /// Leave what runs for the next start.
+    pub now: CancellationToken,
+}
+
+/// What can be asked of a running worker.
+pub enum WorkerRequest {
+    /// Put a jobs file in the place of the present one.
+    Apply {
+        /// The file's name.
+        file: String,
+        /// Its good jobs.
+        jobs: Vec<Job>,
+        /// Ids of its wrong ones.
+        bad: Vec<JobId>,
+        /// Agents, channels and chats.
+        services: Box<Services>,
+        /// What has changed.
+        answer: oneshot::Sender<JobsChange>,
+    },
+}
+
+/// The way to a running worker.
+#[derive(Clone)]
+pub struct WorkerHandle {
+    requests: mpsc::Sender<WorkerRequest>,
+}
+
+impl WorkerHandle {
+    /// A handle, and the end that the worker's loop listens to.
+    pub fn new() -> (Self, mpsc::Receiver<WorkerRequest>) {
+        let (requests, listening) = mpsc::channel(16);
+        (Self { requests }, listening)
+    }
+
+    /// Asks the worker to put a jobs file in the place of the present one. `None` if it has
+    /// stopped.
+    pub async fn apply(
+        &self,
+        file: String,
+        jobs: Vec<Job>,
+        bad: Vec<JobId>,
+        services: Services,
+    ) -> Option<JobsChange> {
+        let (answer, changed) = oneshot::channel();
+        let request = WorkerRequest::Apply {
+            file,
+            jobs,
+            bad,
+            services: Box::new(services),
+            answer,
+        };
+        self.requests.send(request).await.ok()?;
+        changed.await.ok()
+    }
+}
+
+/// Whether internal ticks run beside the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ticks {
+    /// They do.
+    On,
+    /// They do not; due work is found all the same.
+    Off,
+}
+
+impl Worker {
+    /// Works until it is asked to stop, then lets what runs finish within `grace`, and leaves
+    /// everything else exactly resumable. A failing store is reported and tried again.
+    ///
+    /// # Errors
+    /// [`HousekeepingError`] where the internal ticks cannot begin.
+    pub async fn run(
+        mut self,
+        mut requests: mpsc::Receiver<WorkerRequest>,
+        stop: Stop,
+        ticks: Ticks,
+        grace: Duration,
+    ) -> Result<(), HousekeepingError> {
+        let (notes, mut chores) = mpsc::channel(8);
+        let housekeeping = match ticks {
+            Ticks::On => Some(Housekeeping::start(notes.clone()).await?),
+            Ticks::Off => None,
+        };
+        let mut seen = None;
+        while !stop.drain.is_cancelled() && !stop.now.is_cancelled() {
+            let next = self.step().await;
+            let sleep = self.sleep_after(next);
+            let (clock, store) = (self.clock.clone(), self.store.clone());
+            // Nothing is written inside the select: a branch that loses is dropped where it stands.
+            let woken = tokio::select! {
+                () = stop.drain.cancelled() => Woken::ToLook,
+                () = stop.now.cancelled() => Woken::ToLook,
+                Some(request) = requests.recv() => Woken::ByRequest(request),
+                Some(chore) = chores.recv() => Woken::ByChore(chore),
+                Some(joined) = self.tasks.join_next() => Woken::ByTask(joined),
+                () = clock.sleep(sleep) => Woken::ToLook,
+                () = changed(store.as_ref(), &mut seen) => Woken::ToLook,
+            };
+            match woken {
+                Woken::ToLook => {}
+                Woken::ByRequest(request) => self.follow(request).await,
+                Woken::ByChore(chore) => self.do_chore(chore).await,
+                Woken::ByTask(joined) => report(self.absorb_joined(joined).await),
+            }
+        }
+        if let Some(housekeeping) = housekeeping {
+            housekeeping.stop().await;
+        }
+        self.drain(&stop, grace).await;
+        Ok(())
+    }
+
+    /// How long the loop may sleep: until the next instant, at most [`LONGEST_SLEEP`].
+    fn sleep_after(&self, next: Result<Option<Timestamp>, StoreError>) -> Duration {
+        match next {
+            Ok(next) => {
+                let now = self.clock.now();
+                let wait = next.map_or(LONGEST_SLEEP, |next| next.duration_since(now));
+                Duration::try_from(wait.min(LONGEST_SLEEP)).unwrap_or(Duration::ZERO)
+            }
+            Err(error) => {
+                report(Err(error));
+                STORE_FAILED_WAIT
+            }
+        }
+    }
+
+    async fn follow(&mut self, request: WorkerRequest) {
+        let WorkerRequest::Apply {
+            file,
+            jobs,
+            bad,
+            services,
+            answer,
+        } = request;
+        let now = self.clock.now();
+        let directory: &Directory = &services.directory;
+        let applied = apply_jobs(self.store.as_ref(), &file, &jobs, &bad, directory, now).await;
+        match applied {
+            Ok(change) => {
+                self.replace_services(*services);
+                for run_id in &change.ended {
+                    self.in_flight.abort_run(*run_id);
+                }
+                // Nobody need be waiting for it.
+                let _ = answer.send(change);
+            }
+            Err(error) => report(Err(error)),
+        }
+    }
+
+    async fn do_chore(&mut self, chore: Chore) {
+        let now = self.clock.now();
+        match chore {
+            // The step that follows looks at everything.
+            Chore::Sweep => {}
+            Chore::Reap => {
+                let holders = self.in_flight.holders();
+                match self.store.reclaim(self.id, &holders, now).await {
+                    Ok(interrupted) => report(self.recover(interrupted, now).await),
+                    Err(error) => report(Err(error)),
+                }
+            }
+            Chore::Prune => match self.store.prune(&self.services.retention, now).await {
+                Ok(0) => {}
+                Ok(rows) => tracing::info!(rows, "pruned"),
+                Err(error) => report(Err(error)),
+            },
+        }
+    }
+
+    /// Lets what runs finish within the grace, then asks it to stop; what does not is abandoned,
+    /// and the next worker finds it as interrupted.
+    async fn drain(&mut self, stop: &Stop, grace: Duration) {
+        let clock = self.clock.clone();
+        let out_of_time = async {
+            tokio::select! {
+                () = stop.now.cancelled() => {}
+                () = clock.sleep(grace) => {}
+            }
+        };
+        self.finish_until(out_of_time).await;
+        self.in_flight.abort_all();
+        let last = tokio::time::sleep(ABORT_WAIT);
+        self.finish_until(last).await;
+        if self.is_busy() {
+            tracing::warn!("what still runs is left for the next start");
+        }
+        self.tasks.abort_all();
+        let now = self.clock.now();
+        report(self.store.end_worker(self.id, now).await);
+    }
+
+    /// Commits what finishes, until nothing runs or the time is over.
+    async fn finish_until(&mut self, over: impl Future<Output = ()>) {
+        tokio::pin!(over);
+        while self.is_busy() {
+            let joined = tokio::select! {
+                joined = self.tasks.join_next() => joined,
+                () = &mut over => return,
+            };
+            let saved = match joined {
+                Some(joined) => self.absorb_joined(joined).await,
+                None => self.absorb_unsaved(self.clock.now()).await,
+            };
+            if saved.is_err() {
+                tokio::time::sleep(STORE_FAILED_WAIT).await;
+            }
+            report(saved);
+        }
+    }
+}
+
+/// Why the loop goes round.
+enum Woken {
+    ToLook,
+    ByRequest(WorkerRequest),
+    ByChore(Chore),
+    ByTask(Result<Completion, JoinError>),
+}
+
+/// Ends when another connection has committed since the last time.
+async fn changed(store: &dyn crate::store::Store, seen: &mut Option<i64>) {
+    loop {
+        match store.change_token().await {
+            Ok(token) if seen.is_some_and(|seen| seen != token) => {
+                *seen = Some(token);
+                return;
+            }
+            Ok(token) => *seen = Some(token),
+            Err(error) => tracing::debug!(%error, "the change token cannot be read"),
+        }
+        tokio::time::sleep(CHANGES_POLL).await;
+    }
+}
+
+fn report(result: Result<(), StoreError>) {
+    if let Err(error) = result {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::error!(%error, cause, "the store failed; trying again");
+    }
+}
