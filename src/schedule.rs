@@ -23,6 +23,9 @@ mod slot_text;
 mod wall;
 pub mod zone;
 
+#[cfg(test)]
+mod tests;
+
 pub use clock_change::{ClockChange, ClockChangeKind, clock_changes};
 pub use error::ScheduleError;
 pub use planned::{Fate, Moved, Planned};

@@ -10,6 +10,9 @@ mod field;
 mod item;
 mod parse;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::CronError;
 pub use field::Field;
 pub use parse::parse;

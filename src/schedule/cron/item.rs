@@ -1,6 +1,6 @@
 //! One item of a field's comma-separated list.
 
-use std::ops::Range;
+use std::{cmp::Ordering, ops::Range};
 
 use crate::schedule::cron::{CronError, Field};
 
@@ -143,24 +143,22 @@ fn range(
 }
 
 fn wrap_around(field: Field, low: Piece<'_>, high: Piece<'_>, from: u32, to: u32) -> CronError {
-    let sunday_end = field == Field::DayOfWeek && to == 0;
-    let hint = match (field, from, to) {
-        (_, _, 0) if sunday_end => format!("{}-7", low.text),
-        (Field::DayOfWeek, 7, _) => format!("0-{}", high.text),
-        _ => {
-            let (first, last) = (field.min(), field.star_max());
-            let tail = if from == last {
-                from.to_string()
-            } else {
-                format!("{}-{last}", low.text)
-            };
-            let head = if to == first {
-                to.to_string()
-            } else {
-                format!("{first}-{}", high.text)
-            };
-            format!("{head},{tail}")
+    // Weeks are cut before Monday, since Sunday can end a range and 7 says so.
+    let (first, last) = match field {
+        Field::DayOfWeek => (1, 7),
+        Field::Second | Field::Minute | Field::Hour | Field::DayOfMonth | Field::Month => {
+            (field.min(), field.max())
         }
+    };
+    let tail = if from == last {
+        low.text.to_owned()
+    } else {
+        format!("{}-{last}", low.text)
+    };
+    let hint = match to.cmp(&first) {
+        Ordering::Less => tail,
+        Ordering::Equal => format!("{tail},{}", high.text),
+        Ordering::Greater => format!("{tail},{first}-{}", high.text),
     };
     CronError::WrapAround {
         span: low.start..high.span().end,

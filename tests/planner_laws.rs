@@ -1,0 +1,344 @@
+//! Laws that hold for every schedule, zone and instant.
+
+#[path = "planner_laws/brute.rs"]
+mod brute;
+#[path = "planner_laws/expr.rs"]
+mod expr;
+
+use std::process::Command;
+
+use chatcron::{
+    ids::JobId,
+    job::{ScheduleSpec, Weekdays, When},
+    schedule::{Fate, Planned, Planner, cron},
+};
+use jiff::{
+    SignedDuration, Span, Timestamp,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
+use proptest::prelude::*;
+
+use brute::Job;
+
+const ZONES: [&str; 14] = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+    "Asia/Kathmandu",
+    "Africa/Casablanca",
+    "America/Sao_Paulo",
+    "Africa/Monrovia",
+    "Antarctica/Troll",
+    "America/St_Johns",
+    "Pacific/Kwajalein",
+    "Europe/Dublin",
+    "Asia/Pyongyang",
+    "UTC",
+];
+
+fn spec(when: When, zone: &str) -> ScheduleSpec {
+    ScheduleSpec {
+        when,
+        zone: zone.to_owned(),
+        from: None,
+        until: None,
+        exclude: Vec::new(),
+        jitter: SignedDuration::ZERO,
+    }
+}
+
+fn planner(spec: &ScheduleSpec) -> Planner {
+    Planner::new(spec, "2026-01-01T00:00:07.5Z".parse().unwrap()).unwrap()
+}
+
+/// An instant near a clock change of the zone, or anywhere.
+fn instant(zone: &'static str) -> impl Strategy<Value = Timestamp> {
+    let anywhere = -150_000_000_i64..2_500_000_000;
+    let near = (anywhere.clone(), -180_000_i64..90_000).prop_map(move |(second, aside)| {
+        let tz = TimeZone::get(zone).unwrap();
+        let at = Timestamp::from_second(second).unwrap();
+        let change = tz.following(at).next().map(|change| change.timestamp());
+        let second = change.unwrap_or(at).as_second() + aside;
+        Timestamp::from_second(second.min(2_500_000_000)).unwrap()
+    });
+    prop_oneof![
+        3 => near,
+        1 => anywhere.prop_map(|second| Timestamp::from_second(second).unwrap()),
+    ]
+}
+
+fn zone_and_instant() -> impl Strategy<Value = (&'static str, Timestamp)> {
+    prop::sample::select(ZONES.as_slice())
+        .prop_flat_map(|zone| instant(zone).prop_map(move |at| (zone, at)))
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        max_global_rejects: 20_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn nominals(planned: impl Iterator<Item = Planned>) -> Vec<Timestamp> {
+    planned.map(|planned| planned.nominal).collect()
+}
+
+/// A schedule of any kind near the instant, with bounds and excluded dates.
+fn any_spec() -> impl Strategy<Value = (ScheduleSpec, Timestamp)> {
+    let bounds = (any::<u8>(), 0..5i64, 0..5i64, 0..72i64);
+    (zone_and_instant(), expr::any_dates(), bounds, 0..86_400u32).prop_map(
+        |((zone, at), expr, (pick, skip, gone, hours), second)| {
+            let local = TimeZone::get(zone).unwrap().to_datetime(at);
+            let clock = local.date().at(0, 0, 0, 0) + Span::new().seconds(i64::from(second));
+            let when = match pick % 4 {
+                0 => When::Daily {
+                    times: vec![clock.time()],
+                    days: Weekdays::ALL,
+                },
+                1 => When::Every {
+                    period: SignedDuration::from_secs(i64::from(second) + 1),
+                    anchor: (pick % 8 < 4).then_some(at),
+                },
+                2 if cron::parse(&expr.text()).is_ok() => When::Cron(expr.text()),
+                _ => When::At(clock),
+            };
+            let mut spec = spec(when, zone);
+            if pick & 16 != 0 {
+                spec.from = Some(local + Span::new().hours(hours - 24));
+            }
+            if pick & 32 != 0 {
+                spec.until = Some(local + Span::new().hours(hours + 24));
+            }
+            if pick & 64 != 0 {
+                let day = |days: i64| (local + Span::new().days(days)).date();
+                spec.exclude = vec![day(skip), day(gone), day(0)];
+            }
+            (spec, at)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(config(1_500))]
+
+    #[test]
+    fn nominals_increase_strictly_and_a_split_range_is_the_whole_range(
+        (spec, at) in any_spec(),
+        cut in 0..400_000_i64,
+    ) {
+        let planner = planner(&spec);
+        let (after, until) = (at - SignedDuration::from_hours(30), at + SignedDuration::from_hours(90));
+        let middle = after + SignedDuration::from_secs(cut);
+        let whole: Vec<Planned> = planner.between(after, until).take(20_000).collect();
+        prop_assert!(whole.windows(2).all(|pair| pair[0].nominal < pair[1].nominal));
+        prop_assert!(whole.iter().all(|planned| planned.nominal > after && planned.nominal <= until));
+        let split: Vec<Planned> = planner
+            .between(after, middle)
+            .chain(planner.between(middle, until))
+            .take(20_000)
+            .collect();
+        prop_assert_eq!(&whole, &split);
+        let firing: Vec<Planned> = planner.firing_between(after, until).take(20_000).collect();
+        let filtered: Vec<Planned> = whole.into_iter().filter(Planned::fires).collect();
+        prop_assert_eq!(&firing[..filtered.len().min(firing.len())], &filtered[..]);
+    }
+
+    #[test]
+    fn next_is_the_first_of_the_range_and_latest_is_its_mirror((spec, at) in any_spec()) {
+        let planner = planner(&spec);
+        let next = planner.next(at);
+        prop_assert_eq!(next, planner.between(at, Timestamp::MAX).find(Planned::fires));
+        if let Some(next) = next {
+            prop_assert!(next.nominal > at);
+            prop_assert_eq!(planner.latest_at_or_before(next.nominal), Some(next));
+            let just_before = next.nominal - SignedDuration::from_nanos(1);
+            let latest = planner.latest_at_or_before(just_before);
+            prop_assert_eq!(latest, planner.latest_at_or_before(at));
+            prop_assert_eq!(planner.next(just_before), Some(next));
+        }
+        if let Some(latest) = planner.latest_at_or_before(at) {
+            prop_assert!(latest.nominal <= at);
+            prop_assert_eq!(planner.next(latest.nominal), next);
+            let just_before = latest.nominal - SignedDuration::from_nanos(1);
+            prop_assert_eq!(planner.next(just_before), Some(latest));
+        }
+    }
+
+    #[test]
+    fn slots_are_unique_and_come_back_to_their_instants((spec, at) in any_spec()) {
+        let planner = planner(&spec);
+        let until = at + SignedDuration::from_hours(90);
+        let planned: Vec<Planned> = planner
+            .between(at - SignedDuration::from_hours(30), until)
+            .take(2_000)
+            .collect();
+        let mut slots = Vec::new();
+        for planned in &planned {
+            let slot = planner.slot(planned);
+            let resolved = planner.resolve(&slot).unwrap();
+            if planned.fires() {
+                prop_assert_eq!(resolved, planned.nominal, "{}", slot);
+            }
+            slots.push(slot);
+            slots.extend(planner.merged(planned));
+        }
+        let count = slots.len();
+        slots.sort();
+        slots.dedup();
+        prop_assert_eq!(slots.len(), count);
+    }
+
+    #[test]
+    fn a_start_lies_in_its_jitter_window_and_before_the_following_nominal(
+        (mut spec, at) in any_spec(),
+        jitter in 0..200_000_i64,
+    ) {
+        spec.jitter = SignedDuration::from_secs(jitter);
+        let planner = planner(&spec);
+        let job = JobId::new("budget").unwrap();
+        for planned in planner.firing_between(at, at + SignedDuration::from_hours(48)).take(50) {
+            let start = planner.fire_at(&job, &planned);
+            prop_assert_eq!(start, planner.fire_at(&job, &planned));
+            prop_assert!(start >= planned.nominal);
+            prop_assert!(jitter == 0 || start < planned.nominal + spec.jitter);
+            let next = planner.next(planned.nominal);
+            prop_assert!(next.is_none_or(|next| start < next.nominal));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn a_scan_of_every_real_half_minute_finds_the_same_instants(
+        (zone, at) in zone_and_instant(),
+        expr in prop_oneof![3 => expr::frequent_dates(), 1 => expr::any_dates()],
+        bounds in any::<u8>(),
+        hours in 0..60_i64,
+    ) {
+        prop_assume!(cron::parse(&expr.text()).is_ok());
+        let mut spec = spec(When::Cron(expr.text()), zone);
+        let tz = TimeZone::get(zone).unwrap();
+        let local = tz.to_datetime(at);
+        let shifted = |hours: i64| -> DateTime { local + Span::new().hours(hours) };
+        spec.from = (bounds & 3 == 1).then(|| shifted(hours - 20));
+        spec.until = (bounds & 12 == 4).then(|| shifted(hours + 10));
+        let excluded: [Date; 1] = [shifted(hours).date()];
+        if bounds & 48 == 16 {
+            spec.exclude = excluded.to_vec();
+        }
+        let job = Job {
+            expr: &expr,
+            zone: tz,
+            from: spec.from,
+            until: spec.until,
+            exclude: &spec.exclude,
+        };
+        let until = at + SignedDuration::from_hours(60);
+        let planner = planner(&spec);
+        prop_assert_eq!(nominals(planner.firing_between(at, until)), job.firing(at, until));
+    }
+}
+
+/// Zones whose rules both zone databases have alike, without a gap that croner gives up on.
+const COMMON_ZONES: [&str; 6] = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kathmandu",
+    "America/Toronto",
+    "UTC",
+];
+
+proptest! {
+    #![proptest_config(config(1_500))]
+
+    #[test]
+    fn croner_agrees_wherever_both_follow_one_rule(
+        (zone, at) in prop::sample::select(COMMON_ZONES.as_slice())
+            .prop_flat_map(|zone| instant(zone).prop_map(move |at| (zone, at))),
+        expr in prop_oneof![1 => expr::frequent_dates(), 1 => expr::any_dates()],
+    ) {
+        prop_assume!(cron::parse(&expr.text()).is_ok());
+        prop_assume!(at.as_second() > 190_000_000 && at.as_second() < 2_100_000_000);
+        let planner = planner(&spec(When::Cron(expr.text()), zone));
+        let Some(ours) = planner.next(at) else { return Ok(()) };
+        // croner takes a job for fixed only where it has a single time of day.
+        let same_rule = expr.is_fixed() == expr.is_single_time();
+        let day = SignedDuration::from_hours(26);
+        let mut changes = TimeZone::get(zone)
+            .map(|tz| tz.following(at - day).take(1).map(|change| change.timestamp()).collect::<Vec<_>>())
+            .unwrap()
+            .into_iter();
+        prop_assume!(same_rule || changes.next().is_none_or(|change| change > ours.nominal + day));
+        prop_assert_eq!(Some(ours.nominal.as_second()), by_croner(&expr.text(), zone, at));
+    }
+}
+
+fn by_croner(expr: &str, zone: &str, after: Timestamp) -> Option<i64> {
+    let zone: chrono_tz::Tz = zone.parse().unwrap();
+    let after = chrono::DateTime::from_timestamp(after.as_second(), 0)?.with_timezone(&zone);
+    let cron: croner::Cron = expr.parse().unwrap();
+    cron.find_next_occurrence(&after, false)
+        .ok()
+        .map(|next| next.timestamp())
+}
+
+#[test]
+fn the_zone_of_the_host_has_no_effect() {
+    if std::env::var_os("PRINT_PLAN").is_some() {
+        let planner = planner(&spec(When::Cron("*/7 1-3 * * *".into()), "Europe/Berlin"));
+        let range = ["2026-03-01T00:00Z", "2026-11-30T00:00Z"].map(|at| at.parse().unwrap());
+        for planned in planner.between(range[0], range[1]) {
+            println!("plan {}", planner.slot(&planned));
+        }
+        return;
+    }
+    let plan_on_host = |zone: &str| {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "the_zone_of_the_host_has_no_effect",
+                "--nocapture",
+            ])
+            .env("PRINT_PLAN", "1")
+            .env("TZ", zone)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().filter(|line| line.contains("plan ")).count();
+        assert!(lines > 7_000, "{text}");
+        text.lines()
+            .filter(|line| line.contains("plan "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let plans = ["Pacific/Apia", "America/New_York", "UTC"].map(plan_on_host);
+    assert!(plans.iter().all(|plan| *plan == plans[0]));
+}
+
+#[test]
+fn void_slots_of_a_skipped_date_stand_before_what_fires_there() {
+    let planner = planner(&spec(When::Cron("0 0 * * *".into()), "Pacific/Apia"));
+    let range = ["2011-12-29T00:00Z", "2011-12-31T00:00Z"].map(|at| at.parse().unwrap());
+    let fates: Vec<_> = planner
+        .between(range[0], range[1])
+        .map(|planned| (planner.slot(&planned).to_string(), planned.fate))
+        .collect();
+    assert_eq!(
+        fates,
+        [
+            ("2011-12-29T00:00:00[Pacific/Apia]".to_owned(), Fate::Fires),
+            (
+                "2011-12-30T00:00:00[Pacific/Apia]".to_owned(),
+                Fate::NoSuchDate
+            ),
+            ("2011-12-31T00:00:00[Pacific/Apia]".to_owned(), Fate::Fires),
+        ]
+    );
+}
