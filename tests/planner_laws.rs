@@ -1,5 +1,7 @@
 //! Laws that hold for every schedule, zone and instant.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
 #[path = "planner_laws/brute.rs"]
 mod brute;
 #[path = "planner_laws/expr.rs"]
@@ -242,6 +244,54 @@ proptest! {
         let until = at + SignedDuration::from_hours(60);
         let planner = planner(&spec);
         prop_assert_eq!(nominals(planner.firing_between(at, until)), job.firing(at, until));
+    }
+}
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn every_written_time_of_a_fixed_job_is_accounted_for_exactly_once(
+        (zone, at) in zone_and_instant(),
+        expr in expr::any_dates(),
+        excluded in 0..6_i64,
+    ) {
+        prop_assume!(expr.is_fixed() && cron::parse(&expr.text()).is_ok());
+        let mut spec = spec(When::Cron(expr.text()), zone);
+        let first = TimeZone::get(zone).unwrap().to_datetime(at).date();
+        spec.exclude = vec![first + Span::new().days(excluded)];
+        let planner = planner(&spec);
+        let last = first + Span::new().days(4);
+        let written: Vec<String> = (0..4 * 1_440)
+            .map(|minute| first.at(0, 0, 0, 0) + Span::new().minutes(minute))
+            .filter(|wall| expr.names(*wall))
+            .map(|wall| format!("{wall}[{zone}]"))
+            .collect();
+        let around = SignedDuration::from_hours(72);
+        let mut slots: Vec<String> = planner
+            .between(at - around, at + around + SignedDuration::from_hours(96))
+            .flat_map(|planned| [vec![planner.slot(&planned)], planner.merged(&planned)].concat())
+            .map(|slot| slot.to_string())
+            .filter(|slot| {
+                let wall: DateTime = slot.split('[').next().unwrap().parse().unwrap();
+                wall.date() >= first && wall.date() < last
+            })
+            .collect();
+        slots.sort();
+        prop_assert_eq!(slots, written);
+    }
+
+    #[test]
+    fn a_seconds_field_of_zero_changes_nothing(
+        (zone, at) in zone_and_instant(),
+        expr in expr::any_dates(),
+    ) {
+        prop_assume!(cron::parse(&expr.text()).is_ok());
+        let five = planner(&spec(When::Cron(expr.text()), zone));
+        let six = planner(&spec(When::Cron(format!("0 {}", expr.text())), zone));
+        let until = at + SignedDuration::from_hours(60);
+        let first: Vec<Planned> = five.between(at, until).collect();
+        prop_assert_eq!(first, six.between(at, until).collect::<Vec<_>>());
     }
 }
 

@@ -4,8 +4,8 @@ use crate::schedule::calendar::{
     YEAR_MAX, YEAR_MIN, date_parts, day_number, days_in_month, weekday,
 };
 
-/// How far a search goes: after this many months the calendar repeats, weekdays included.
-const MONTHS_OF_A_CYCLE: u32 = 4_800;
+/// How far a search goes: after this many years the calendar repeats, weekdays included.
+const YEARS_OF_A_CYCLE: i32 = 400;
 
 /// Multiplies a week of seven bits into five weeks of them.
 const EVERY_WEEK: u64 = 0x1020_4081;
@@ -61,11 +61,38 @@ impl DayRule {
     /// Whether any date at all is named.
     pub(crate) fn ever_comes(&self) -> bool {
         let mut month = Month::of(2000, 1);
-        (0..MONTHS_OF_A_CYCLE).any(|_| {
-            let hit = self.mask(&month) != 0;
-            month = month.following();
-            hit
-        })
+        while month.year <= 2000 + YEARS_OF_A_CYCLE {
+            if self.mask(&month) != 0 {
+                return true;
+            }
+            month = self.month_after(month);
+        }
+        false
+    }
+
+    /// The next month that the rule names.
+    fn month_after(&self, month: Month) -> Month {
+        let later = self.months & (u16::MAX << 1) << month.month;
+        if (later >> month.month) & 2 != 0 {
+            month.following()
+        } else if later == 0 {
+            Month::of(month.year + 1, self.months.trailing_zeros().clamp(1, 12))
+        } else {
+            Month::of(month.year, later.trailing_zeros())
+        }
+    }
+
+    /// The last month before it that the rule names.
+    fn month_before(&self, month: Month) -> Month {
+        let earlier = self.months & ((1 << month.month) - 1);
+        if earlier >> (month.month - 1) == 1 {
+            month.preceding()
+        } else if earlier == 0 {
+            let last = u16::BITS - 1 - (self.months | 1).leading_zeros();
+            Month::of(month.year - 1, last.clamp(1, 12))
+        } else {
+            Month::of(month.year, u16::BITS - 1 - earlier.leading_zeros())
+        }
     }
 
     /// Bit `d` for each named day `d` of the month.
@@ -148,15 +175,13 @@ impl Dates {
     pub(crate) fn month_from(&self, mut month: Month) -> Option<(Month, u32)> {
         match self {
             Self::Rule(rule) => {
-                for _ in 0..=MONTHS_OF_A_CYCLE {
+                let last_year = YEAR_MAX.min(month.year + YEARS_OF_A_CYCLE);
+                while month.year <= last_year {
                     let mask = rule.mask(&month);
                     if mask != 0 {
                         return Some((month, mask));
                     }
-                    month = month.following();
-                    if month.year > YEAR_MAX {
-                        return None;
-                    }
+                    month = rule.month_after(month);
                 }
                 None
             }
@@ -171,15 +196,13 @@ impl Dates {
     pub(crate) fn month_back(&self, mut month: Month) -> Option<(Month, u32)> {
         match self {
             Self::Rule(rule) => {
-                for _ in 0..=MONTHS_OF_A_CYCLE {
+                let first_year = YEAR_MIN.max(month.year - YEARS_OF_A_CYCLE);
+                while month.year >= first_year {
                     let mask = rule.mask(&month);
                     if mask != 0 {
                         return Some((month, mask));
                     }
-                    month = month.preceding();
-                    if month.year < YEAR_MIN {
-                        return None;
-                    }
+                    month = rule.month_before(month);
                 }
                 None
             }

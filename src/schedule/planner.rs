@@ -117,7 +117,10 @@ impl Planner {
 
     /// The first occurrence that fires strictly after `after`; `None` where none ever does.
     pub fn next(&self, after: Timestamp) -> Option<Planned> {
-        self.firing_between(after, Timestamp::MAX).next()
+        match &self.kind {
+            Kind::Wall(wall) => wall.next(after),
+            Kind::Every(every) => every.walk(Scope::Firing, after, Timestamp::MAX).next(),
+        }
     }
 
     /// The last occurrence that fires at or before `at`: the mirror of [`Planner::next`].

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::schedule::{
     Fate, Moved, Planned,
-    calendar::DAY,
+    calendar::{DAY, floor_second},
     day_rule::Dates,
     day_times::DayTimes,
     zone::{Segment, ZoneTable},
@@ -17,6 +17,7 @@ mod cursor;
 mod gap;
 mod walk;
 
+use cursor::Cursor;
 pub(crate) use walk::Walk;
 
 /// Which rule for clock changes a schedule follows.
@@ -63,6 +64,28 @@ impl Wall {
             ClockRule::Fixed => segment.local_start().max(segment.shown_to),
             ClockRule::Frequent => segment.local_start(),
         }
+    }
+
+    /// The first local time that counts at or after the second, which lies in the segment.
+    fn counts_from(&self, second: i64, segment: &Segment) -> i64 {
+        (second + segment.offset)
+            .max(self.opens_at(segment))
+            .max(self.from)
+    }
+
+    /// The first occurrence that fires after `after`.
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Planned> {
+        let first = floor_second(after) + 1;
+        let (index, segment) = self.zone.at(first);
+        if first == segment.start {
+            return Walk::new(self, Scope::Firing, after, Timestamp::MAX).next();
+        }
+        let cursor = Cursor::at(self, Scope::Firing, self.counts_from(first, &segment));
+        // Nearly always it lies in the same segment; the walk knows what happens at the edges.
+        if cursor.local < segment.local_end().min(self.until) {
+            return self.shown(&segment, cursor.local, Fate::Fires);
+        }
+        Walk::from_cursor(cursor, index, segment).next()
     }
 
     /// The fate of a written time that a gap swallowed, or that is the gap's end.

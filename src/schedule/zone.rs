@@ -17,8 +17,19 @@ use sha2::{Digest, Sha256};
 
 use crate::schedule::ScheduleError;
 
+mod names;
+
+#[cfg(test)]
+mod tests;
+
+use names::is_no_place;
+pub use names::nearest_name;
+
 /// 2105-01-01T00:00:00Z: no job of today looks further, except to find out that it never comes.
 const HORIZON: i64 = 4_260_211_200;
+
+/// The width of a hint's stretch, as a power of two.
+const STRETCH: u32 = 24;
 
 /// A stretch of time with one offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +76,10 @@ pub(crate) struct ZoneTable {
     pub(crate) name: String,
     zone: TimeZone,
     near: Vec<Segment>,
+    /// For each stretch of 2^24 s (194 days) since `hints_from`, the segment in which it begins:
+    /// from there it is one or two steps to any instant in it, where a search would take ten.
+    hints: Vec<u16>,
+    hints_from: i64,
     far: OnceLock<Vec<Segment>>,
 }
 
@@ -90,17 +105,21 @@ impl ZoneTable {
     }
 
     fn build(name: &str) -> Result<Self, ScheduleError> {
-        let zone = tz::db()
-            .get(name)
-            .ok()
+        let zone = Some(name)
+            .filter(|name| !is_no_place(name))
+            .and_then(|name| tz::db().get(name).ok())
             .filter(|zone| !zone.is_unknown())
             .ok_or_else(|| ScheduleError::UnknownZone {
                 found: name.to_owned(),
                 nearest: nearest_name(name),
             })?;
+        let near = segments(&zone, HORIZON);
+        let hints_from = near.get(1).map_or(HORIZON, |segment| segment.start);
         Ok(Self {
             name: zone.iana_name().unwrap_or(name).to_owned(),
-            near: segments(&zone, HORIZON),
+            hints: hints(&near, hints_from),
+            hints_from,
+            near,
             zone,
             far: OnceLock::new(),
         })
@@ -119,7 +138,26 @@ impl ZoneTable {
     }
 
     /// The segment in which the second lies, and its index.
+    #[inline]
     pub(crate) fn at(&self, second: i64) -> (usize, Segment) {
+        let stretch = second.wrapping_sub(self.hints_from) >> STRETCH;
+        let hint = usize::try_from(stretch)
+            .ok()
+            .and_then(|stretch| self.hints.get(stretch));
+        let Some(hint) = hint else {
+            return self.search(second);
+        };
+        let mut index = usize::from(*hint);
+        while let Some(segment) = self.near.get(index) {
+            if second < segment.end {
+                return (index, *segment);
+            }
+            index += 1;
+        }
+        self.search(second)
+    }
+
+    fn search(&self, second: i64) -> (usize, Segment) {
         let list = match self.near.last() {
             Some(last) if second < last.end => &self.near,
             Some(_) | None => self.far(),
@@ -195,22 +233,22 @@ pub fn zone_fingerprint(name: &str) -> Result<String, ScheduleError> {
     Ok(HEXLOWER.encode(&hash.finalize()[..8]))
 }
 
-/// The name in the zone database that is most like this one.
-pub fn nearest_name(found: &str) -> Option<String> {
-    let wanted = found.to_ascii_lowercase().replace(' ', "_");
-    let likeness = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        let city = name.rsplit('/').next().unwrap_or(&name);
-        let own_city = wanted.rsplit('/').next().unwrap_or(&wanted);
-        // A wrong region with the right city is the likelier slip, so the city weighs more.
-        strsim::jaro_winkler(&wanted, &name).max(0.98 * strsim::jaro_winkler(own_city, city))
-    };
-    tz::db()
-        .available()
-        .map(|name| (likeness(name.as_str()), name.as_str().to_owned()))
-        .filter(|(score, _)| *score >= 0.8)
-        .max_by(|(a, left), (b, right)| a.total_cmp(b).then_with(|| right.cmp(left)))
-        .map(|(_, name)| name)
+/// The zone's name, spelled as the zone database spells it.
+///
+/// # Errors
+/// [`ScheduleError::UnknownZone`] with the nearest name.
+pub fn canonical_name(name: &str) -> Result<String, ScheduleError> {
+    Ok(ZoneTable::get(name)?.name.clone())
+}
+
+/// The segment in which each stretch begins, up to the horizon.
+fn hints(near: &[Segment], from: i64) -> Vec<u16> {
+    let stretches = (HORIZON - from).max(0) >> STRETCH;
+    (0..=stretches)
+        .map(|stretch| from + (stretch << STRETCH))
+        .map(|second| near.partition_point(|segment| segment.end <= second))
+        .map_while(|index| u16::try_from(index).ok())
+        .collect()
 }
 
 /// The segments up to and including the one in which `horizon` lies.
@@ -251,82 +289,4 @@ fn segments(zone: &TimeZone, horizon: i64) -> Vec<Segment> {
         segments.pop();
     }
     segments
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_zone_of_the_database_has_the_offsets_that_jiff_has() {
-        for name in tz::db().available() {
-            let table = ZoneTable::get(name.as_str()).unwrap();
-            let list: Vec<Segment> = table.near.clone();
-            for pair in list.windows(2) {
-                assert_eq!(pair[0].end, pair[1].start, "{name}");
-            }
-            for segment in list {
-                for second in [segment.start, segment.end - 1] {
-                    let at = Timestamp::from_second(second).unwrap();
-                    let offset = table.zone.to_offset(at).seconds();
-                    assert_eq!(segment.offset, i64::from(offset), "{name} {at}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_short_list_is_a_prefix_of_the_long_one() {
-        for name in [
-            "Europe/Berlin",
-            "Africa/Casablanca",
-            "UTC",
-            "Asia/Kathmandu",
-        ] {
-            let table = ZoneTable::get(name).unwrap();
-            assert_eq!(table.near, table.far()[..table.near.len()], "{name}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_zone_names_the_nearest_right_one() {
-        for (found, nearest) in [
-            ("Europe/Berln", Some("Europe/Berlin")),
-            ("Berlin", Some("Europe/Berlin")),
-            ("America/New York", Some("America/New_York")),
-            ("America/Berlin", Some("Europe/Berlin")),
-            ("Etc/Unknown", None),
-            ("qqqq", None),
-        ] {
-            let error = ZoneTable::get(found).unwrap_err();
-            let ScheduleError::UnknownZone { nearest: got, .. } = error else {
-                panic!("{error}");
-            };
-            if nearest.is_some() {
-                assert_eq!(got.as_deref(), nearest, "{found}");
-            }
-        }
-    }
-
-    #[test]
-    fn fingerprints_are_stable_and_differ_between_clocks() {
-        let berlin = zone_fingerprint("Europe/Berlin").unwrap();
-        assert_eq!(berlin.len(), 16);
-        assert_eq!(berlin, zone_fingerprint("europe/berlin").unwrap());
-        assert_ne!(berlin, zone_fingerprint("Europe/London").unwrap());
-    }
-
-    #[test]
-    fn passes_are_counted_and_found_again() {
-        let berlin = ZoneTable::get("Europe/Berlin").unwrap();
-        // 2026-10-25T02:30 comes at 00:30Z and at 01:30Z.
-        let first = 1_792_888_200;
-        let local = first + 7_200;
-        assert_eq!(berlin.first_instant(local), first);
-        assert_eq!(berlin.pass(first, local), 1);
-        assert_eq!(berlin.pass(first + 3_600, local), 2);
-        assert_eq!(berlin.instant_of_pass(local, 2), Some(first + 3_600));
-        assert_eq!(berlin.instant_of_pass(local, 3), None);
-        assert_eq!(berlin.instant_of_pass(local + 7_200, 2), None);
-    }
 }

@@ -64,7 +64,7 @@ impl Job<'_> {
             if self.counts(at) && !skipped_whole {
                 return true;
             }
-            at = at + STEP;
+            at += STEP;
         }
         false
     }

@@ -14,7 +14,7 @@ pub(crate) struct Values {
 #[derive(Debug, Clone)]
 pub(crate) enum Days {
     Any,
-    MonthDays(Values),
+    Dates(Values),
     Weekdays(Values),
     Last,
     LastWorkday,
@@ -77,7 +77,7 @@ pub(crate) fn frequent_dates() -> impl Strategy<Value = Expr> {
 pub(crate) fn any_dates() -> impl Strategy<Value = Expr> {
     let month_day = prop_oneof![
         3 => Just(Days::Any),
-        3 => field(1, 31).prop_map(Days::MonthDays),
+        3 => field(1, 31).prop_map(Days::Dates),
         1 => Just(Days::Last),
         1 => Just(Days::LastWorkday),
         1 => (1..=31i8).prop_map(Days::Nearest),
@@ -103,10 +103,7 @@ pub(crate) fn any_dates() -> impl Strategy<Value = Expr> {
 
 /// A day field whose random text is `*` is no restriction.
 fn unless_star(days: Days) -> Days {
-    match days {
-        Days::MonthDays(values) | Days::Weekdays(values) if values.text == "*" => Days::Any,
-        days => days,
-    }
+    if days.text() == "*" { Days::Any } else { days }
 }
 
 fn all_months() -> Values {
@@ -165,7 +162,7 @@ impl Days {
     fn text(&self) -> String {
         match self {
             Self::Any => "*".into(),
-            Self::MonthDays(values) | Self::Weekdays(values) => values.text.clone(),
+            Self::Dates(values) | Self::Weekdays(values) => values.text.clone(),
             Self::Last => "L".into(),
             Self::LastWorkday => "LW".into(),
             Self::Nearest(day) => format!("{day}W"),
@@ -179,7 +176,7 @@ impl Days {
         let length = date.days_in_month();
         match self {
             Self::Any => true,
-            Self::MonthDays(values) => values.named.contains(&date.day()),
+            Self::Dates(values) => values.named.contains(&date.day()),
             Self::Weekdays(values) => values.named.contains(&weekday),
             Self::Last => date.day() == length,
             Self::LastWorkday => workdays(date).last() == Some(&date.day()),

@@ -9,7 +9,7 @@ use crate::schedule::{
 /// A place in the ascending sequence of written local times.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'p> {
-    wall: &'p Wall,
+    pub(crate) wall: &'p Wall,
     scope: Scope,
     offsets: &'p [u16],
     /// The written time that is next; `i64::MAX` behind the last.

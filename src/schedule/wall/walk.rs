@@ -40,13 +40,7 @@ impl<'p> Walk<'p> {
         let mut walk = Self {
             wall,
             scope,
-            cursor: Cursor::at(
-                wall,
-                scope,
-                (first + segment.offset)
-                    .max(wall.opens_at(&segment))
-                    .max(wall.from),
-            ),
+            cursor: Cursor::at(wall, scope, wall.counts_from(first, &segment)),
             index,
             segment,
             open_to: i64::MIN,
@@ -57,6 +51,23 @@ impl<'p> Walk<'p> {
         if first == segment.start {
             walk.take_gap();
         }
+        walk.open();
+        walk
+    }
+
+    /// All firing occurrences from the cursor on, which stands inside the segment or behind it.
+    pub(crate) fn from_cursor(cursor: Cursor<'p>, index: usize, segment: Segment) -> Self {
+        let mut walk = Self {
+            wall: cursor.wall,
+            scope: Scope::Firing,
+            cursor,
+            index,
+            segment,
+            open_to: i64::MIN,
+            pending: AtGapEnd::default(),
+            after: Timestamp::MIN,
+            until: Timestamp::MAX,
+        };
         walk.open();
         walk
     }
