@@ -282,6 +282,28 @@ proptest! {
     }
 
     #[test]
+    fn latest_walks_a_range_backward_as_next_walks_it_forward(
+        (zone, at) in zone_and_instant(),
+        expr in expr::frequent_dates(),
+        excluded in 0..5_i64,
+    ) {
+        let mut spec = spec(When::Cron(expr.text()), zone);
+        let local = TimeZone::get(zone).unwrap().to_datetime(at);
+        spec.exclude = vec![(local + Span::new().days(excluded)).date()];
+        let planner = planner(&spec);
+        let until = at + SignedDuration::from_hours(60);
+        let forward: Vec<Planned> = planner.firing_between(at, until).collect();
+        let mut backward = Vec::new();
+        let mut top = until;
+        while let Some(planned) = planner.latest_at_or_before(top).filter(|planned| planned.nominal > at) {
+            backward.push(planned);
+            top = planned.nominal - SignedDuration::from_nanos(1);
+        }
+        backward.reverse();
+        prop_assert_eq!(forward, backward);
+    }
+
+    #[test]
     fn a_seconds_field_of_zero_changes_nothing(
         (zone, at) in zone_and_instant(),
         expr in expr::any_dates(),
@@ -391,4 +413,13 @@ fn void_slots_of_a_skipped_date_stand_before_what_fires_there() {
             ("2011-12-31T00:00:00[Pacific/Apia]".to_owned(), Fate::Fires),
         ]
     );
+    let whole: Vec<Planned> = planner.between(range[0], range[1]).collect();
+    let gap_end: Timestamp = "2011-12-30T10:00Z".parse().unwrap();
+    for micros in -3..3 {
+        let cut = gap_end + SignedDuration::from_micros(micros);
+        let split = planner
+            .between(range[0], cut)
+            .chain(planner.between(cut, range[1]));
+        assert_eq!(whole, split.collect::<Vec<_>>(), "{cut}");
+    }
 }
