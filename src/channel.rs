@@ -1,5 +1,12 @@
 //! What a chat channel must be able to do. Adapters are in `channel/`, one outside system a file.
 
+pub mod console;
+pub mod log;
+#[cfg(feature = "http-client")]
+pub mod telegram;
+#[cfg(feature = "http-client")]
+pub mod webhook;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

@@ -27,3 +27,7 @@ pub mod session;
 pub mod store;
 #[cfg(feature = "runtime")]
 pub mod worker;
+#[cfg(feature = "http-client")]
+pub mod http_client;
+#[cfg(feature = "runtime")]
+pub mod secret;

@@ -1,0 +1,289 @@
+//! Messages posted to a URL, by the rules of Standard Webhooks.
+//!
+//! Serves the `deliver = { webhook = ... }` of jobs and `[channels.NAME] kind = "webhook"`. The body
+//! is the same, byte for byte, on every attempt, and `webhook-id` is the part's key: a receiver
+//! that remembers ids shows a message once, however often it is posted.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use reqwest::{Client, Response};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::Value;
+use url::Url;
+
+use super::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit};
+use crate::{
+    directory::SecretSource,
+    http_client::{self, HttpSetupError, Reach},
+    message::{Destination, Receipt, RefusalScope, SendAnswer, StopsAddress},
+    secret,
+};
+
+mod signature;
+
+use signature::SigningKey;
+
+/// Shorter than [`Channel::send_timeout`], so that the answer is ours.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// Where a webhook channel posts.
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    /// An absolute `http` or `https` URL.
+    pub url: String,
+    /// The signing secret.
+    pub secret: Option<SecretString>,
+    /// Whether addresses of private networks and of this machine are allowed.
+    pub allow_private: bool,
+}
+
+/// Posts messages to URLs.
+pub struct Webhook {
+    public_only: Client,
+    direct: Client,
+    /// Where the chats of a webhook channel are; `None` serves the webhooks of jobs.
+    chats: Option<Target>,
+}
+
+/// One place to post to.
+#[derive(Clone)]
+struct Target {
+    url: Url,
+    key: Option<SigningKey>,
+    reach: Reach,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").finish_non_exhaustive()
+    }
+}
+
+impl Webhook {
+    /// Serves the webhooks that jobs name; the secret of each is read when it is used.
+    ///
+    /// # Errors
+    /// [`HttpSetupError`] if no HTTP client can be made.
+    pub fn for_jobs() -> Result<Self, HttpSetupError> {
+        Ok(Self {
+            public_only: http_client::client(Reach::PublicOnly, REQUEST_TIMEOUT)?,
+            direct: http_client::client(Reach::Direct, REQUEST_TIMEOUT)?,
+            chats: None,
+        })
+    }
+
+    /// Serves the chats of one webhook channel.
+    ///
+    /// # Errors
+    /// [`HttpSetupError`] if the URL or the secret cannot be used.
+    pub fn for_chats(settings: &WebhookSettings) -> Result<Self, HttpSetupError> {
+        let url = http_client::service_url("the channel's `url`", &settings.url)?;
+        let key = settings.secret.as_ref().map(SigningKey::new).transpose()?;
+        let chats = Target {
+            url,
+            key,
+            reach: reach(settings.allow_private),
+        };
+        Ok(Self {
+            chats: Some(chats),
+            ..Self::for_jobs()?
+        })
+    }
+
+    fn target(&self, destination: &Destination) -> Result<Target, SendAnswer> {
+        let webhook = match (destination, &self.chats) {
+            (Destination::Chat(_), Some(target)) => return Ok(target.clone()),
+            (Destination::Webhook(webhook), None) => webhook,
+            (Destination::Chat(_), None) => return Err(permanent("a chat is not a webhook")),
+            (Destination::Webhook(_), Some(_)) => {
+                return Err(permanent("a job's webhook is not a chat of this channel"));
+            }
+        };
+        let url = http_client::service_url("the job's webhook", &webhook.url)
+            .map_err(|error| permanent(error.to_string()))?;
+        let key = match &webhook.secret_env {
+            None => None,
+            Some(name) => {
+                // Worth another try: whoever runs the worker can still set it.
+                let secret = secret::read(&SecretSource::Env(name.clone()))
+                    .map_err(|error| refused(error.to_string()))?;
+                Some(SigningKey::new(&secret).map_err(|error| permanent(error.to_string()))?)
+            }
+        };
+        Ok(Target {
+            url,
+            key,
+            reach: reach(webhook.allow_private),
+        })
+    }
+
+    async fn post(&self, target: &Target, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
+        if target.reach == Reach::PublicOnly
+            && let Err(forbidden) = http_client::check_literal(&target.url)
+        {
+            return permanent(forbidden.to_string());
+        }
+        let client = match target.reach {
+            Reach::PublicOnly => &self.public_only,
+            Reach::Direct | Reach::Anywhere => &self.direct,
+        };
+        let id = part.key.as_str();
+        let seconds = now.as_second();
+        let body = event(part);
+        let mut request = client
+            .post(target.url.clone())
+            .header("content-type", "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", seconds);
+        if let Some(key) = &target.key {
+            request = request.header("webhook-signature", key.sign(id, seconds, &body));
+        }
+        match request.body(body).send().await {
+            Ok(response) => read(response, part, now).await,
+            Err(error) => http_client::classify(error).into_answer(RefusalScope::Chat),
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for Webhook {
+    fn ability(&self) -> Ability {
+        Ability::Keyed { window: None }
+    }
+
+    fn limit(&self) -> TextLimit {
+        TextLimit {
+            max: None,
+            unit: TextUnit::Bytes,
+        }
+    }
+
+    async fn send(&self, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
+        match self.target(&part.destination) {
+            Ok(target) => self.post(&target, part, now).await,
+            Err(answer) => answer,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+    timestamp: String,
+    data: EventData<'a>,
+}
+
+#[derive(Serialize)]
+struct EventData<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<&'a str>,
+    speaker: &'a str,
+    text: &'a str,
+    part: u32,
+    parts: u32,
+}
+
+/// The body: nothing in it differs between two attempts. Native JSON is a body of its own.
+fn event(part: &OutgoingPart) -> String {
+    let text = match &part.body {
+        OutgoingBody::Text(text) => text,
+        OutgoingBody::Native(body) => return body.to_string(),
+    };
+    let chat = match &part.destination {
+        Destination::Chat(chat) => Some(chat),
+        Destination::Webhook(_) => None,
+    };
+    let event = Event {
+        kind: "chatcron.message",
+        id: part.key.as_str(),
+        timestamp: part.enqueued_at.to_string(),
+        data: EventData {
+            chat: chat.map(|chat| chat.chat.as_str()),
+            address: chat.map(|chat| chat.address.as_str()),
+            thread: chat.and_then(|chat| chat.thread.as_deref()),
+            speaker: &part.speaker,
+            text,
+            part: part.part,
+            parts: part.parts,
+        },
+    };
+    serde_json::to_string(&event).unwrap_or_default()
+}
+
+async fn read(response: Response, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
+    let status = response.status().as_u16();
+    let why = format!("the receiver answered {status}");
+    match status {
+        // 409: it has this id already.
+        200..=299 | 409 => SendAnswer::Receipt(Receipt {
+            message_id: message_id(response, part).await,
+            shown_at: Some(now),
+        }),
+        429 => SendAnswer::Refused {
+            retry_after: http_client::retry_after(response.headers(), now),
+            scope: RefusalScope::Chat,
+            why,
+        },
+        403 | 410 => SendAnswer::Permanent {
+            why,
+            stops_address: StopsAddress::Yes,
+        },
+        408 => SendAnswer::Ambiguous { why },
+        // A redirect is not followed: it would take the signed message somewhere else.
+        300..=499 => permanent(why),
+        _ => SendAnswer::Ambiguous { why },
+    }
+}
+
+/// The receiver's own id where a chat's receiver gives one, else the `webhook-id`.
+async fn message_id(response: Response, part: &OutgoingPart) -> String {
+    let own = match part.destination {
+        // The status is the receipt; a body that breaks off does not undo it.
+        Destination::Chat(_) => http_client::body_of(response).await.ok(),
+        Destination::Webhook(_) => None,
+    };
+    let own = own.and_then(|body| serde_json::from_slice::<Value>(&body).ok());
+    let own = own.as_ref().and_then(|body| body.get("message_id"));
+    let words = own.and_then(Value::as_str).map(str::to_owned);
+    let number = own.and_then(Value::as_i64).map(|id| id.to_string());
+    words
+        .or(number)
+        .filter(|id| !id.is_empty() && id.len() <= 256)
+        .unwrap_or_else(|| part.key.as_str().to_owned())
+}
+
+#[expect(
+    clippy::fn_params_excessive_bools,
+    reason = "the setting is a boolean in the jobs file"
+)]
+fn reach(allow_private: bool) -> Reach {
+    if allow_private {
+        Reach::Direct
+    } else {
+        Reach::PublicOnly
+    }
+}
+
+fn permanent(why: impl Into<String>) -> SendAnswer {
+    SendAnswer::Permanent {
+        why: why.into(),
+        stops_address: StopsAddress::No,
+    }
+}
+
+fn refused(why: String) -> SendAnswer {
+    SendAnswer::Refused {
+        retry_after: None,
+        scope: RefusalScope::Chat,
+        why,
+    }
+}
