@@ -1,5 +1,14 @@
 //! What an agent must be able to do. Adapters are in `agent/`, one outside system a file.
 
+#[cfg(feature = "http-client")]
+pub mod anthropic;
+pub mod command;
+pub mod echo;
+#[cfg(feature = "http-client")]
+mod exchange;
+#[cfg(feature = "http-client")]
+pub mod openai;
+
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 

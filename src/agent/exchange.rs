@@ -1,0 +1,168 @@
+//! One request to a model's server and its answer: what the adapters of both providers share.
+//!
+//! Errors name the status, the server's own word for the error, and the part of the answer that is
+//! missing: never the server's sentence, which may quote the prompt or the key.
+
+use std::time::Duration;
+
+use reqwest::{Client, RequestBuilder};
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::AgentError;
+use crate::{
+    directory::ModelEndpoint,
+    http_client::{self, Failure, HttpSetupError},
+};
+
+/// A job's `timeout` ends a turn; this only keeps a forgotten request from lasting for ever.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// A model behind an HTTP API.
+pub(super) struct Endpoint {
+    pub(super) client: Client,
+    pub(super) url: Url,
+    pub(super) settings: ModelEndpoint,
+    pub(super) api_key: Option<SecretString>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("model", &self.settings.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// `path` is the method's, below the API's root.
+    pub(super) fn new(
+        settings: ModelEndpoint,
+        api_key: Option<SecretString>,
+        path: &str,
+    ) -> Result<Self, HttpSetupError> {
+        let what = "the agent's `base_url`";
+        let root = http_client::service_url(what, &settings.base_url)?;
+        let full = format!("{}/{path}", root.as_str().trim_end_matches('/'));
+        let url = http_client::service_url(what, &full)?;
+        Ok(Self {
+            client: http_client::client(http_client::reach_of(&url), REQUEST_TIMEOUT)?,
+            url,
+            settings,
+            api_key,
+        })
+    }
+}
+
+/// Sends a request and reads the JSON of its answer.
+pub(super) async fn exchange(
+    request: RequestBuilder,
+    cancel: &CancellationToken,
+) -> Result<Value, AgentError> {
+    tokio::select! {
+        () = cancel.cancelled() => Err(AgentError::Cancelled),
+        answer = answer_to(request) => answer,
+    }
+}
+
+async fn answer_to(request: RequestBuilder) -> Result<Value, AgentError> {
+    let response = match request.send().await {
+        Ok(response) => response,
+        Err(error) => {
+            return Err(match http_client::classify(error) {
+                Failure::Impossible(why) => permanent(why),
+                Failure::NotConnected(why) | Failure::InDoubt(why) => transient(why),
+            });
+        }
+    };
+    let status = response.status().as_u16();
+    let body = http_client::body_of(response).await;
+    if !(200..300).contains(&status) {
+        return Err(refusal(status, &body.unwrap_or_default()));
+    }
+    let body = body.map_err(|error| transient(error.to_string()))?;
+    serde_json::from_slice(&body).map_err(|error| {
+        // The parser's own words may quote the answer; its place is enough.
+        transient(format!(
+            "the model's answer is not JSON (line {}, column {})",
+            error.line(),
+            error.column()
+        ))
+    })
+}
+
+/// The class of an HTTP error.
+fn refusal(status: u16, body: &[u8]) -> AgentError {
+    let why = match error_word(body) {
+        Some(word) => format!("the model's server answered {status} ({word})"),
+        None => format!("the model's server answered {status}"),
+    };
+    match status {
+        // 409 and 425 are "not now"; 529 is Anthropic's "overloaded".
+        408 | 409 | 425 | 429 | 500.. => transient(why),
+        _ => permanent(why),
+    }
+}
+
+/// The server's own word for an error, if it is one word.
+fn error_word(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = body.get("error")?;
+    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+    ["code", "type"]
+        .into_iter()
+        .filter_map(|field| error.get(field)?.as_str())
+        .find(|word| (1..=48).contains(&word.len()) && word.chars().all(plain))
+        .map(str::to_owned)
+}
+
+/// A part of an answer that has to be there.
+pub(super) fn missing(part: &str) -> AgentError {
+    permanent(format!("the model's answer has no `{part}`"))
+}
+
+/// A count of tokens; zero where the server says none.
+pub(super) fn tokens(usage: &Value, field: &str) -> u64 {
+    usage.get(field).and_then(Value::as_u64).unwrap_or(0)
+}
+
+pub(super) fn permanent(why: impl Into<String>) -> AgentError {
+    AgentError::Permanent { why: why.into() }
+}
+
+pub(super) fn transient(why: impl Into<String>) -> AgentError {
+    AgentError::Transient { why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_is_the_class_and_only_a_word_is_quoted() {
+        let quoting = br#"{"error":{"message":"key sk-abc is wrong: <prompt>","type":"invalid_request_error","code":"invalid_api_key"}}"#;
+        assert_eq!(
+            refusal(401, quoting),
+            permanent("the model's server answered 401 (invalid_api_key)")
+        );
+        let sentence = br#"{"error":{"type":"Your prompt was: hello","code":42}}"#;
+        assert_eq!(
+            refusal(400, sentence),
+            permanent("the model's server answered 400")
+        );
+        for passing in [408, 409, 425, 429, 500, 503, 529] {
+            assert!(matches!(
+                refusal(passing, b"<html>"),
+                AgentError::Transient { .. }
+            ));
+        }
+        for lasting in [301, 400, 401, 403, 404, 413, 422] {
+            assert!(matches!(
+                refusal(lasting, b""),
+                AgentError::Permanent { .. }
+            ));
+        }
+    }
+}

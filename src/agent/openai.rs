@@ -1,0 +1,197 @@
+//! Any server of OpenAI's chat completions.
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Agent, AgentError, AgentReply, AgentTurn, Usage,
+    exchange::{Endpoint, exchange, missing, permanent, tokens, transient},
+};
+use crate::{
+    directory::ModelEndpoint,
+    http_client::HttpSetupError,
+    replay::{self, Family},
+};
+
+/// Asks a model by chat completions.
+#[derive(Debug)]
+pub struct OpenAi {
+    endpoint: Endpoint,
+    system: String,
+    family: Family,
+}
+
+impl OpenAi {
+    /// A model, with the agent's own system prompt. A key is sent as a bearer token.
+    ///
+    /// # Errors
+    /// [`HttpSetupError`] if the settings' `base_url` cannot be used.
+    pub fn new(
+        settings: ModelEndpoint,
+        api_key: Option<SecretString>,
+        system: Option<&str>,
+    ) -> Result<Self, HttpSetupError> {
+        Ok(Self {
+            endpoint: Endpoint::new(settings, api_key, "chat/completions")?,
+            system: replay::system_prompt(system),
+            family: Family::OpenAiChat,
+        })
+    }
+
+    /// Also fits servers that apply a model's strict chat template: roles alternate.
+    #[must_use]
+    pub fn with_strict_roles(mut self) -> Self {
+        self.family = Family::StrictChat;
+        self
+    }
+
+    fn body(&self, turn: &AgentTurn) -> Value {
+        let messages = replay::project(&turn.history, &turn.prompt, self.family);
+        let mut all = vec![json!({"role": "system", "content": self.system})];
+        all.extend(replay::to_json(&messages, self.family));
+        let settings = &self.endpoint.settings;
+        let mut body = json!({"model": settings.model, "messages": all});
+        // The older name, which every server knows.
+        if let Some(max) = settings.max_tokens {
+            body["max_tokens"] = json!(max);
+        }
+        if let Some(temperature) = settings.temperature {
+            body["temperature"] = json!(temperature);
+        }
+        body
+    }
+}
+
+#[async_trait]
+impl Agent for OpenAi {
+    async fn reply(
+        &self,
+        turn: &AgentTurn,
+        cancel: &CancellationToken,
+    ) -> Result<AgentReply, AgentError> {
+        let endpoint = &self.endpoint;
+        let mut request = endpoint
+            .client
+            .post(endpoint.url.clone())
+            .json(&self.body(turn));
+        if let Some(key) = &endpoint.api_key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        read(&exchange(request, cancel).await?)
+    }
+}
+
+fn read(answer: &Value) -> Result<AgentReply, AgentError> {
+    let choice = answer
+        .get("choices")
+        .and_then(|choices| choices.get(0))
+        .ok_or_else(|| missing("choices[0]"))?;
+    let message = choice
+        .get("message")
+        .filter(|message| message.is_object())
+        .ok_or_else(|| missing("choices[0].message"))?;
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    if calls.is_some_and(|calls| !calls.is_empty()) {
+        return Err(permanent(
+            "the model's answer has `tool_calls`, though no tool was offered",
+        ));
+    }
+    let text = match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => joined(parts),
+        Some(Value::Null) | None => String::new(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+            return Err(missing("choices[0].message.content"));
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(without_words(choice));
+    }
+    Ok(AgentReply {
+        interior: Vec::new(),
+        text,
+        usage: answer
+            .get("usage")
+            .filter(|usage| usage.is_object())
+            .map(|usage| Usage {
+                input_tokens: tokens(usage, "prompt_tokens"),
+                output_tokens: tokens(usage, "completion_tokens"),
+            }),
+    })
+}
+
+fn joined(parts: &[Value]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| part.get("text")?.as_str())
+        .collect();
+    texts.join("\n\n")
+}
+
+/// An answer without words: by rule, or by chance.
+fn without_words(choice: &Value) -> AgentError {
+    match choice.get("finish_reason").and_then(Value::as_str) {
+        Some("content_filter") => {
+            permanent("the model's server withheld the answer (`content_filter`)")
+        }
+        Some("length") => permanent(
+            "the model's answer has no words: `max_tokens` was used up before the first (`length`)",
+        ),
+        Some(_) | None => {
+            transient("the model's answer has no words (`choices[0].message.content`)")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(message: Value, reason: &str) -> Result<AgentReply, AgentError> {
+        read(&json!({
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+        }))
+    }
+
+    #[test]
+    fn an_answer_is_its_text_and_its_counts() {
+        let reply = answer(json!({"role": "assistant", "content": " hi\n"}), "stop").unwrap();
+        assert_eq!(reply.text, " hi\n");
+        let counted = Usage {
+            input_tokens: 10,
+            output_tokens: 5,
+        };
+        assert_eq!(reply.usage, Some(counted));
+        let parts =
+            json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+        assert_eq!(answer(parts, "stop").unwrap().text, "a\n\nb");
+        assert!(answer(json!({"content": "x", "tool_calls": []}), "stop").is_ok());
+    }
+
+    #[test]
+    fn a_broken_answer_names_the_part_and_has_a_class() {
+        let permanent = |result: Result<AgentReply, AgentError>, part: &str| {
+            let error = result.unwrap_err();
+            assert!(matches!(error, AgentError::Permanent { .. }), "{error}");
+            assert!(error.to_string().contains(part), "{error}");
+        };
+        permanent(read(&json!({"object": "list"})), "choices[0]");
+        permanent(read(&json!({"choices": []})), "choices[0]");
+        permanent(read(&json!({"choices": [{"text": "old"}]})), "message");
+        permanent(answer(json!({"content": 5}), "stop"), "content");
+        permanent(
+            answer(
+                json!({"content": null, "tool_calls": [{"id": "x"}]}),
+                "tool_calls",
+            ),
+            "tool_calls",
+        );
+        permanent(answer(json!({"content": ""}), "length"), "max_tokens");
+        permanent(answer(json!({"content": ""}), "content_filter"), "withheld");
+        let empty = answer(json!({"content": " "}), "stop").unwrap_err();
+        assert!(matches!(empty, AgentError::Transient { .. }));
+    }
+}
