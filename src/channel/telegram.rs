@@ -22,14 +22,17 @@ mod answer;
 
 /// The most UTF-16 units of one message.
 const TEXT_MAX: usize = 4096;
-/// Shorter than [`Channel::send_timeout`], so that the answer is ours.
+/// How long one request may take unless another time is set.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+/// What [`Channel::send_timeout`] allows beyond that, so that the adapter's own answer comes first.
+const SLACK: Duration = Duration::from_secs(5);
 
 /// Sends as one bot.
 pub struct Telegram {
     client: Client,
     api_root: Url,
     token: SecretString,
+    timeout: Duration,
 }
 
 impl std::fmt::Debug for Telegram {
@@ -55,7 +58,15 @@ impl Telegram {
             client: http_client::client(http_client::reach_of(&api_root), REQUEST_TIMEOUT)?,
             api_root,
             token,
+            timeout: REQUEST_TIMEOUT,
         })
+    }
+
+    /// Sets how long one request may take.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     fn url(&self, method: &str) -> String {
@@ -64,8 +75,8 @@ impl Telegram {
     }
 
     async fn request(&self, method: &str, body: &Value, now: Timestamp) -> SendAnswer {
-        let sent = self.client.post(self.url(method)).json(body).send().await;
-        let response = match sent {
+        let request = self.client.post(self.url(method)).json(body);
+        let response = match request.timeout(self.timeout).send().await {
             Ok(response) => response,
             Err(error) => return http_client::classify(error).into_answer(RefusalScope::Channel),
         };
@@ -87,6 +98,10 @@ impl Channel for Telegram {
             max: Some(TEXT_MAX),
             unit: TextUnit::Utf16,
         }
+    }
+
+    fn send_timeout(&self) -> Duration {
+        self.timeout + SLACK
     }
 
     async fn send(&self, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
@@ -173,8 +188,11 @@ fn request_to(chat: &ChatAddress, body: &OutgoingBody) -> Result<(String, Value)
     Ok((method, Value::Object(fields)))
 }
 
+/// `sendChatAction` shows no message, so no answer to it could be a receipt.
 fn is_send_method(method: &str) -> bool {
-    method.starts_with("send") && method.chars().all(|c| c.is_ascii_alphanumeric())
+    method != "sendChatAction"
+        && method.starts_with("send")
+        && method.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]

@@ -26,11 +26,13 @@ mod signature;
 
 use signature::SigningKey;
 
-/// Shorter than [`Channel::send_timeout`], so that the answer is ours.
+/// How long one request may take unless another time is set.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
+/// What [`Channel::send_timeout`] allows beyond that, so that the adapter's own answer comes first.
+const SLACK: Duration = Duration::from_secs(5);
 
-/// Where a webhook channel posts.
-#[derive(Debug, Clone)]
+/// Where a webhook channel posts. Not `Debug`: the URL may be a secret too.
+#[derive(Clone)]
 pub struct WebhookSettings {
     /// An absolute `http` or `https` URL.
     pub url: String,
@@ -46,6 +48,7 @@ pub struct Webhook {
     direct: Client,
     /// Where the chats of a webhook channel are; `None` serves the webhooks of jobs.
     chats: Option<Target>,
+    timeout: Duration,
 }
 
 /// One place to post to.
@@ -72,6 +75,7 @@ impl Webhook {
             public_only: http_client::client(Reach::PublicOnly, REQUEST_TIMEOUT)?,
             direct: http_client::client(Reach::Direct, REQUEST_TIMEOUT)?,
             chats: None,
+            timeout: REQUEST_TIMEOUT,
         })
     }
 
@@ -91,6 +95,13 @@ impl Webhook {
             chats: Some(chats),
             ..Self::for_jobs()?
         })
+    }
+
+    /// Sets how long one request may take.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     fn target(&self, destination: &Destination) -> Result<Target, SendAnswer> {
@@ -135,6 +146,7 @@ impl Webhook {
         let body = event(part);
         let mut request = client
             .post(target.url.clone())
+            .timeout(self.timeout)
             .header("content-type", "application/json")
             .header("webhook-id", id)
             .header("webhook-timestamp", seconds);
@@ -159,6 +171,10 @@ impl Channel for Webhook {
             max: None,
             unit: TextUnit::Bytes,
         }
+    }
+
+    fn send_timeout(&self) -> Duration {
+        self.timeout + SLACK
     }
 
     async fn send(&self, part: &OutgoingPart, now: Timestamp) -> SendAnswer {

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
     http_client::{BodyError, one_line},
@@ -11,18 +12,14 @@ use crate::{
 #[derive(Debug, Default, Deserialize)]
 struct Answer {
     ok: bool,
-    result: Option<Sent>,
+    /// A message; several for a group of media, of which the first is as good a proof.
+    #[serde(default)]
+    result: Value,
     error_code: Option<u16>,
     #[serde(default)]
     description: String,
     #[serde(default)]
     parameters: Parameters,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Sent {
-    message_id: Option<i64>,
-    date: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -48,18 +45,7 @@ pub(super) fn read(
         Err(why) => return by_status(status, header_wait, &why),
     };
     if answer.ok {
-        return match answer.result {
-            Some(Sent {
-                message_id: Some(id),
-                date,
-            }) if (200..300).contains(&status) => SendAnswer::Receipt(Receipt {
-                message_id: id.to_string(),
-                shown_at: date.and_then(|at| Timestamp::from_second(at).ok()),
-            }),
-            Some(_) | None => SendAnswer::Ambiguous {
-                why: format!("{status} without a message id"),
-            },
-        };
+        return shown(status, &answer.result);
     }
     if let Some(to) = answer.parameters.migrate_to_chat_id {
         return SendAnswer::Moved { to: to.to_string() };
@@ -76,6 +62,23 @@ pub(super) fn read(
             stops_address: StopsAddress::Yes,
         },
         _ => by_status(code, wait.or(header_wait), &said),
+    }
+}
+
+fn shown(status: u16, result: &Value) -> SendAnswer {
+    let message = result.get(0).unwrap_or(result);
+    let id = message.get("message_id").and_then(Value::as_i64);
+    match id {
+        Some(id) if (200..300).contains(&status) => SendAnswer::Receipt(Receipt {
+            message_id: id.to_string(),
+            shown_at: message
+                .get("date")
+                .and_then(Value::as_i64)
+                .and_then(|at| Timestamp::from_second(at).ok()),
+        }),
+        Some(_) | None => SendAnswer::Ambiguous {
+            why: format!("{status} without a message id"),
+        },
     }
 }
 
@@ -141,6 +144,12 @@ mod tests {
                 "receipt 7 0",
             ),
             (200, r#"{"ok":true,"result":{"date":99}}"#, "ambiguous"),
+            (
+                200,
+                r#"{"ok":true,"result":[{"message_id":8},{"message_id":9}]}"#,
+                "receipt 8 0",
+            ),
+            (200, r#"{"ok":true,"result":true}"#, "ambiguous"),
             (200, r#"{"ok":true}"#, "ambiguous"),
             (200, r#"{"ok":true,"result":{"message"#, "ambiguous"),
             (200, "<html>", "ambiguous"),

@@ -1,0 +1,97 @@
+//! The orders that the control port takes.
+//!
+//! ```json
+//! {"fault": {"service": "telegram", "kind": "hang", "show": true, "times": 2, "chat": "-1001"}}
+//! {"fault": {"service": "telegram", "kind": "status", "status": 429, "retry_after": 3}}
+//! {"reply": {"service": "openai", "text": "Hello", "delay_ms": 100}}
+//! {"clear": {}}
+//! ```
+//!
+//! A fault applies to the next `times` requests of its service that are about its `chat` (Telegram,
+//! webhook) or are anything at all; faults wait in line. With `show`, the service first does what
+//! it was asked: the message is shown, and the sender does not learn of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The fakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Service {
+    Telegram,
+    Openai,
+    Anthropic,
+    Webhook,
+}
+
+impl Service {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Telegram, Self::Openai, Self::Anthropic, Self::Webhook];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Telegram => "telegram",
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// One order.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Order {
+    Fault(Fault),
+    Reply(Reply),
+    /// Forgets all faults and replies that wait.
+    Clear {},
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Fault {
+    pub(crate) service: Service,
+    pub(crate) chat: Option<String>,
+    #[serde(default = "once")]
+    pub(crate) times: u32,
+    #[serde(default)]
+    pub(crate) show: bool,
+    #[serde(flatten)]
+    pub(crate) kind: Kind,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// How it goes wrong.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// No answer, for as long as the sender waits.
+    Hang,
+    /// The connection is reset.
+    Reset,
+    /// The usual answer, late.
+    Slow { ms: u64 },
+    /// 200, and half of a JSON text.
+    BrokenJson,
+    /// An error, with the service's own body unless another is given.
+    Status {
+        status: u16,
+        body: Option<Value>,
+        retry_after: Option<u32>,
+    },
+    /// Telegram: the group became a supergroup.
+    Migrate { to: i64 },
+}
+
+/// The next words of a model. Without one, a model says back what it was asked.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Reply {
+    pub(crate) service: Service,
+    pub(crate) text: String,
+    #[serde(default)]
+    pub(crate) delay_ms: u64,
+}

@@ -1,0 +1,122 @@
+//! Models behind both APIs: they say what the control port told them to, or what they were asked.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    faults::Service,
+    state::{Fakes, Received},
+};
+
+pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
+    let path = match request.service {
+        Service::Anthropic => "/v1/messages",
+        Service::Openai | Service::Telegram | Service::Webhook => "/v1/chat/completions",
+    };
+    let Some(messages) = request.json["messages"].as_array() else {
+        return error(request.service, 400);
+    };
+    if request.path != path || request.method != "POST" {
+        return error(request.service, 404);
+    }
+    if request.service == Service::Anthropic && !is_messages_request(request, messages) {
+        return error(request.service, 400);
+    }
+    let reply = fakes.take_reply(request.service);
+    if let Some(reply) = &reply {
+        tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
+    }
+    let text = reply.map_or_else(|| last_words(messages), |reply| reply.text);
+    let model = &request.json["model"];
+    Json(match request.service {
+        Service::Anthropic => json!({
+            "id": "msg_fake",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": [{"type": "text", "text": text}],
+            "stop_reason": "end_turn",
+            "stop_sequence": null,
+            "usage": {"input_tokens": 10, "output_tokens": 5},
+        }),
+        Service::Openai | Service::Telegram | Service::Webhook => json!({
+            "id": "chatcmpl-fake",
+            "object": "chat.completion",
+            "created": request.at.as_second(),
+            "model": model,
+            "choices": [{
+                "index": 0,
+                "message": {"role": "assistant", "content": text, "refusal": null},
+                "logprobs": null,
+                "finish_reason": "stop",
+            }],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+        }),
+    })
+    .into_response()
+}
+
+/// What the Messages API refuses: missing headers and counts, and roles that do not alternate, as
+/// some hosts of it demand.
+fn is_messages_request(request: &Received, messages: &[Value]) -> bool {
+    let role = |message: &Value| message["role"].as_str().unwrap_or("").to_owned();
+    let alternates = messages
+        .windows(2)
+        .all(|pair| role(&pair[0]) != role(&pair[1]));
+    request.header("anthropic-version").is_some()
+        && request.json["max_tokens"].is_u64()
+        && messages.first().is_some_and(|first| role(first) == "user")
+        && messages.last().is_some_and(|last| role(last) == "user")
+        && alternates
+}
+
+/// The last words of the last message.
+fn last_words(messages: &[Value]) -> String {
+    let content = messages
+        .last()
+        .map_or(&Value::Null, |last| &last["content"]);
+    let words = match content.as_array() {
+        Some(blocks) => blocks.last().and_then(|block| block["text"].as_str()),
+        None => content.as_str(),
+    };
+    words.unwrap_or("(nothing)").to_owned()
+}
+
+fn error(service: Service, status: u16) -> Response {
+    let body = match service {
+        Service::Anthropic => anthropic_error(status),
+        Service::Openai | Service::Telegram | Service::Webhook => openai_error(status),
+    };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    (status, Json(body)).into_response()
+}
+
+pub(crate) fn openai_error(status: u16) -> Value {
+    let (kind, code) = match status {
+        401 => ("invalid_request_error", "invalid_api_key"),
+        404 => ("invalid_request_error", "model_not_found"),
+        429 => ("requests", "rate_limit_exceeded"),
+        400..=499 => ("invalid_request_error", "invalid_value"),
+        _ => ("server_error", "server_error"),
+    };
+    json!({"error": {"message": "The fake refuses.", "type": kind, "param": null, "code": code}})
+}
+
+pub(crate) fn anthropic_error(status: u16) -> Value {
+    let kind = match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": "The fake refuses."}})
+}

@@ -1,0 +1,220 @@
+//! What the fakes remember: what was asked, what was shown, and what is to go wrong.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use axum::http::{HeaderMap, Method, Uri};
+use chatcron::channel::log::{self, ShownLine};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::faults::{Fault, Order, Reply, Service};
+
+/// The command line.
+pub(crate) struct Options {
+    pub(crate) shown: Option<PathBuf>,
+    pub(crate) requests: Option<PathBuf>,
+    pub(crate) token: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shown: None,
+            requests: None,
+            token: "123456:fake-token".to_owned(),
+        }
+    }
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Received {
+    pub(crate) service: Service,
+    pub(crate) at: Timestamp,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Map<String, Value>,
+    /// The exact bytes, as text.
+    pub(crate) body: String,
+    /// The same, if it is JSON.
+    pub(crate) json: Value,
+}
+
+impl Received {
+    pub(crate) fn new(
+        service: Service,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &[u8],
+        at: Timestamp,
+    ) -> Self {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| {
+                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                (name.as_str().to_owned(), Value::String(value))
+            })
+            .collect();
+        Self {
+            service,
+            at,
+            method: method.as_str().to_owned(),
+            path: uri.path().to_owned(),
+            headers,
+            body: String::from_utf8_lossy(body).into_owned(),
+            json: serde_json::from_slice(body).unwrap_or(Value::Null),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(Value::as_str)
+    }
+
+    /// The chat it is about, if it is about one.
+    pub(crate) fn chat(&self) -> Option<String> {
+        let chat = match self.service {
+            Service::Telegram => self.json.get("chat_id"),
+            Service::Webhook => self.json.get("data").and_then(|data| data.get("address")),
+            Service::Openai | Service::Anthropic => None,
+        };
+        chat.map(|chat| match chat.as_str() {
+            Some(text) => text.to_owned(),
+            None => chat.to_string(),
+        })
+    }
+}
+
+/// All fakes of one process.
+pub(crate) struct Fakes {
+    pub(crate) token: String,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    faults: VecDeque<Fault>,
+    replies: VecDeque<Reply>,
+    requests: Vec<Received>,
+    shown: Vec<ShownLine>,
+    webhook_ids: HashSet<String>,
+    shown_file: Option<File>,
+    requests_file: Option<File>,
+}
+
+impl Fakes {
+    /// Takes up where an earlier process with the same files ended.
+    pub(crate) fn open(options: Options) -> io::Result<Self> {
+        let mut inner = Inner {
+            shown_file: appended(options.shown.as_deref())?,
+            requests_file: appended(options.requests.as_deref())?,
+            ..Inner::default()
+        };
+        if let Some(path) = &options.shown {
+            inner.shown = log::read(path).map_err(io::Error::other)?;
+        }
+        inner.webhook_ids = inner
+            .shown
+            .iter()
+            .filter_map(|line| Some(line.key.as_ref()?.as_str().to_owned()))
+            .collect();
+        Ok(Self {
+            token: options.token,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn record(&self, request: &Received) {
+        let mut inner = self.inner();
+        write_line(inner.requests_file.as_mut(), request);
+        inner.requests.push(request.clone());
+    }
+
+    /// The id of the next message of any chat.
+    pub(crate) fn next_message_id(&self) -> usize {
+        self.inner().shown.len() + 1
+    }
+
+    pub(crate) fn show(&self, line: ShownLine) {
+        let mut inner = self.inner();
+        write_line(inner.shown_file.as_mut(), &line);
+        inner.shown.push(line);
+    }
+
+    /// False if this id was posted before.
+    pub(crate) fn is_new_webhook(&self, id: &str) -> bool {
+        self.inner().webhook_ids.insert(id.to_owned())
+    }
+
+    pub(crate) fn take_fault(&self, request: &Received) -> Option<Fault> {
+        let mut inner = self.inner();
+        let at = inner.faults.iter().position(|fault| {
+            fault.service == request.service
+                && (fault.chat.is_none() || fault.chat == request.chat())
+        })?;
+        let fault = inner.faults[at].clone();
+        if fault.times > 1 {
+            inner.faults[at].times -= 1;
+        } else {
+            inner.faults.remove(at);
+        }
+        Some(fault)
+    }
+
+    pub(crate) fn take_reply(&self, service: Service) -> Option<Reply> {
+        let mut inner = self.inner();
+        let at = inner
+            .replies
+            .iter()
+            .position(|reply| reply.service == service)?;
+        inner.replies.remove(at)
+    }
+
+    pub(crate) fn obey(&self, order: Order) {
+        let mut inner = self.inner();
+        match order {
+            Order::Fault(fault) => inner.faults.push_back(fault),
+            Order::Reply(reply) => inner.replies.push_back(reply),
+            Order::Clear {} => {
+                inner.faults.clear();
+                inner.replies.clear();
+            }
+        }
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Received> {
+        self.inner().requests.clone()
+    }
+
+    pub(crate) fn shown(&self) -> Vec<ShownLine> {
+        self.inner().shown.clone()
+    }
+}
+
+fn appended(path: Option<&Path>) -> io::Result<Option<File>> {
+    path.map(|path| OpenOptions::new().create(true).append(true).open(path))
+        .transpose()
+}
+
+/// One write a line, so that a reader never sees half of one for long.
+fn write_line(file: Option<&mut File>, value: &impl Serialize) {
+    if let Some(file) = file
+        && let Ok(mut line) = serde_json::to_vec(value)
+    {
+        line.push(b'\n');
+        if let Err(error) = file.write_all(&line) {
+            eprintln!("fake_services: cannot write its log: {error}");
+        }
+    }
+}
