@@ -159,6 +159,12 @@ impl Weekdays {
         Self(self.0 | 1 << day.to_sunday_zero_offset())
     }
 
+    /// The days that are in either set.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether the day is in the set.
     pub fn contains(self, day: civil::Weekday) -> bool {
         self.0 & (1 << day.to_sunday_zero_offset()) != 0

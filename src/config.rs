@@ -1,0 +1,204 @@
+//! The jobs file: TOML text to validated jobs, or every problem found, each with its place.
+//!
+//! Pure: reading files and showing problems to people is left to the caller. One bad job never
+//! stops the good ones, and a bad one is named, so that nobody takes it for removed.
+
+use std::{io, path::Path};
+
+use jiff::Timestamp;
+use toml::de::DeTable;
+
+use crate::{
+    directory::{Directory, Retention},
+    job::Job,
+};
+
+mod directory;
+mod durations;
+mod fields;
+mod jobs;
+mod keys;
+mod known;
+mod nearest;
+mod policies;
+mod problem;
+mod reader;
+mod schedules;
+mod schema;
+mod secrets;
+mod syntax;
+mod tables;
+mod texts;
+mod values;
+mod walk;
+
+pub use problem::{Code, Label, Level, Position, Problem};
+pub use schema::schema;
+
+use fields::Fields;
+use known::Left;
+use reader::Reader;
+
+/// How many runs may be in progress at once where the file says nothing.
+const MAX_CONCURRENT: u32 = 8;
+
+/// What reading a jobs file came to.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What the file says; `None` where it is not TOML and so changes nothing.
+    pub file: Option<JobsFile>,
+    /// Everything that is wrong or may not be meant, from top to bottom.
+    pub problems: Vec<Problem>,
+    /// The source with secrets starred out, byte for byte as long: the one to show.
+    pub source: String,
+}
+
+impl Loaded {
+    /// Whether anything is an error.
+    pub fn has_errors(&self) -> bool {
+        self.count(Level::Error) > 0
+    }
+
+    /// How many problems have this level.
+    pub fn count(&self, level: Level) -> usize {
+        let of_level = |problem: &&Problem| problem.level == level;
+        self.problems.iter().filter(of_level).count()
+    }
+}
+
+/// What a jobs file says.
+#[derive(Debug, Clone)]
+pub struct JobsFile {
+    /// The zone of all jobs that do not name their own.
+    pub timezone: Option<String>,
+    /// How many job runs may be in progress at once.
+    pub max_concurrent: u32,
+    /// Chats, channels and agents; those that are wrong are left out.
+    pub directory: Directory,
+    /// The good jobs, in the order of the file.
+    pub jobs: Vec<Job>,
+    /// The jobs that are in the file and left out. They keep their last good definition.
+    pub bad_jobs: Vec<BadJob>,
+    /// How long rows are kept; `None` where the file's word on it is wrong, so that nothing may be
+    /// pruned.
+    pub retention: Option<Retention>,
+}
+
+/// A job that is in the file and left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadJob {
+    /// Its id as written, which need not be a name.
+    pub name: String,
+    /// What it needs and is wrong, such as "channel `telegram`"; `None` where its own table is
+    /// wrong.
+    pub because: Option<String>,
+}
+
+/// The file's own zone.
+enum FileZone {
+    Named(String),
+    Absent,
+    Wrong,
+}
+
+/// Reads a jobs file.
+///
+/// `read_file` reads the text of a `prompt_file`, whose path is relative to the jobs file. `now`
+/// tells what has passed already, and which clock change is the next.
+pub fn parse(
+    source: &str,
+    read_file: &dyn Fn(&Path) -> io::Result<String>,
+    now: Timestamp,
+) -> Loaded {
+    let mut reader = Reader::new(source, read_file, now);
+    reader.hidden.extend(secrets::shapes(source));
+    let (table, errors) = DeTable::parse_recoverable(source);
+    let file = read(&mut reader, table.get_ref());
+    let is_toml = errors.is_empty();
+    if !is_toml {
+        reader.hidden.extend(secrets::in_lines(source));
+        syntax::report(&mut reader, &errors);
+    }
+    let (mut problems, hidden) = reader.into_problems();
+    for problem in &mut problems {
+        secrets::censor(problem);
+    }
+    Loaded {
+        file: is_toml.then_some(file),
+        problems,
+        source: secrets::mask(source, &hidden),
+    }
+}
+
+fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
+    for (key, value) in table {
+        // Tables of named things look for secrets themselves, to know which of them has one.
+        let named = ["jobs", "chats", "channels", "agents"].contains(&key.get_ref().as_ref());
+        if !named || !value.get_ref().is_table() {
+            for secret in secrets::in_value(key.get_ref(), &key.span(), value) {
+                reader.report_secret(secret);
+            }
+        }
+    }
+    let place = walk::Place {
+        table: &tables::FILE,
+        name: String::from("the jobs file"),
+        span: 0..0,
+        siblings: &[],
+    };
+    let file = walk::table(reader, &place, table);
+    let defaults = match file.table("defaults") {
+        Some(defaults) => defaults.clone(),
+        None if file.has("defaults") => Fields::unreadable(),
+        None => Fields::default(),
+    };
+    let zone = match file.owned_text("timezone") {
+        Some(zone) => FileZone::Named(zone),
+        None if file.has("timezone") => FileZone::Wrong,
+        None => FileZone::Absent,
+    };
+    let known = directory::build(reader, &file, &defaults);
+    let shared = jobs::Shared {
+        known: &known,
+        defaults: &defaults,
+        zone: &zone,
+    };
+    let mut jobs = Vec::new();
+    let mut bad_jobs = Vec::new();
+    for entry in file.entries("jobs") {
+        let because = match jobs::build(reader, entry, &shared) {
+            Ok(job) => {
+                jobs.push(job);
+                continue;
+            }
+            Err(Left::Because(because)) => Some(because),
+            Err(Left::Reported) => None,
+        };
+        bad_jobs.push(BadJob {
+            name: entry.name.clone(),
+            because,
+        });
+    }
+    JobsFile {
+        timezone: file.owned_text("timezone"),
+        max_concurrent: file.integer("max_concurrent").unwrap_or(MAX_CONCURRENT),
+        directory: known.directory,
+        jobs,
+        bad_jobs,
+        retention: retention(&file),
+    }
+}
+
+fn retention(file: &Fields) -> Option<Retention> {
+    let standard = Retention::default();
+    let Some(table) = file.table("retention") else {
+        return (!file.has("retention")).then_some(standard);
+    };
+    Some(Retention {
+        runs: table.duration("runs").unwrap_or(standard.runs),
+        job_sessions: table
+            .duration("job_sessions")
+            .unwrap_or(standard.job_sessions),
+        one_shots: table.duration("one_shots").unwrap_or(standard.one_shots),
+    })
+}

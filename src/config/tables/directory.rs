@@ -1,0 +1,268 @@
+//! The keys of chats, channels, agents and retention.
+
+use super::{key, later, required};
+use crate::config::{
+    keys::{Key, Rule, Shape, Shortest, Table},
+    problem::Code,
+};
+
+pub(super) static CHAT: Table = Table {
+    what: "a chat",
+    doc: "A chat: an address on a channel, with the agent that answers there.",
+    groups: &[&[
+        required("channel", Shape::ChannelName, "The channel it is on."),
+        key(
+            "to",
+            Shape::Prompt,
+            "Its address on the channel. On console and webhook channels the default is its name.",
+        ),
+        key(
+            "kind",
+            Shape::Word {
+                accepted: &["direct", "group", "channel"],
+                later: &[],
+            },
+            "What sort of chat it is. Default: guessed from the address.",
+        ),
+        key(
+            "thread",
+            Shape::Prompt,
+            "The thread or topic inside the chat.",
+        ),
+        key(
+            "account",
+            Shape::Prompt,
+            "The account on the channel, where it has several.",
+        ),
+        key(
+            "agent",
+            Shape::AgentName,
+            "The agent that answers there. Default: `defaults.agent`, else the only one.",
+        ),
+    ]],
+    rules: &[],
+};
+
+pub(super) const CHANNEL_KINDS: &[(&str, &Table)] = &[
+    ("console", &CONSOLE),
+    ("telegram", &TELEGRAM),
+    ("webhook", &WEBHOOK),
+];
+
+const LATER_CHANNEL_KEYS: &[Key] = &[later("inbound", "How the channel's inbound side works.")];
+
+static CONSOLE: Table = Table {
+    what: "a console channel",
+    doc: "Shows messages in the terminal, and keeps them in a log file.",
+    groups: &[
+        &[
+            required("kind", Shape::Text, "The kind of channel."),
+            key(
+                "log",
+                Shape::Path,
+                "The log file. Default: beside the database.",
+            ),
+        ],
+        LATER_CHANNEL_KEYS,
+    ],
+    rules: &[],
+};
+
+static TELEGRAM: Table = Table {
+    what: "a telegram channel",
+    doc: "The Telegram Bot API.",
+    groups: &[
+        &[
+            required("kind", Shape::Text, "The kind of channel."),
+            key(
+                "token_env",
+                Shape::EnvName,
+                "The environment variable that holds the bot's token.",
+            ),
+            key(
+                "token_file",
+                Shape::Path,
+                "A file that holds the bot's token.",
+            ),
+            key(
+                "api_root",
+                Shape::Url,
+                "The API's root. Default: https://api.telegram.org.",
+            ),
+        ],
+        LATER_CHANNEL_KEYS,
+    ],
+    rules: &[Rule::ExactlyOne {
+        keys: &[
+            ("token_env", "the token from the environment"),
+            ("token_file", "the token from a file"),
+        ],
+        many: (Code::TwoSecrets, "keep one of the two"),
+        none: (
+            Code::NoSecret,
+            "say where the bot's token is: `token_env = \"TELEGRAM_BOT_TOKEN\"` or `token_file = \"telegram.token\"`",
+        ),
+    }],
+};
+
+static WEBHOOK: Table = Table {
+    what: "a webhook channel",
+    doc: "Messages are posted to a URL.",
+    groups: &[
+        &[
+            required("kind", Shape::Text, "The kind of channel."),
+            required("url", Shape::Url, "The URL."),
+            key(
+                "secret_env",
+                Shape::EnvName,
+                "The environment variable with the secret that signs each post. Default: unsigned.",
+            ),
+            key(
+                "allow_private",
+                Shape::Flag,
+                "Whether the URL may be on a private network or on this machine. Default: false.",
+            ),
+        ],
+        LATER_CHANNEL_KEYS,
+    ],
+    rules: &[],
+};
+
+pub(super) const AGENT_KINDS: &[(&str, &Table)] = &[
+    ("echo", &ECHO),
+    ("command", &COMMAND),
+    ("openai", &OPENAI),
+    ("anthropic", &ANTHROPIC),
+];
+
+const ANY_AGENT: &[Key] = &[
+    required("kind", Shape::Text, "The kind of agent."),
+    key("system", Shape::Text, "The system prompt."),
+    later("replay", "How history is replayed to the model."),
+    later("tools", "What the agent may do."),
+];
+
+static ECHO: Table = Table {
+    what: "an echo agent",
+    doc: "Answers with the prompt itself.",
+    groups: &[ANY_AGENT],
+    rules: &[],
+};
+
+static COMMAND: Table = Table {
+    what: "a command agent",
+    doc: "Runs a program without a shell: the conversation as JSON on stdin, the answer on stdout.",
+    groups: &[
+        ANY_AGENT,
+        &[
+            required("argv", Shape::Argv, "The program and its arguments."),
+            key(
+                "env",
+                Shape::TextMap,
+                "Variables that are set; never secrets.",
+            ),
+            key(
+                "env_pass",
+                Shape::ListOrEmpty(&Shape::EnvName),
+                "Variables that are passed on, besides PATH, HOME, LANG and TZ.",
+            ),
+            key(
+                "cwd",
+                Shape::Path,
+                "The working directory. Default: the jobs file's.",
+            ),
+        ],
+    ],
+    rules: &[],
+};
+
+const API_KEY: &[(&str, &str)] = &[
+    ("api_key_env", "the key from the environment"),
+    ("api_key_file", "the key from a file"),
+];
+
+const MODEL: &[Key] = &[
+    required("model", Shape::Prompt, "The model's name."),
+    key(
+        "api_key_env",
+        Shape::EnvName,
+        "The environment variable that holds the API key.",
+    ),
+    key(
+        "api_key_file",
+        Shape::Path,
+        "A file that holds the API key.",
+    ),
+    key(
+        "max_tokens",
+        Shape::Integer {
+            min: 1,
+            max: 10_000_000,
+        },
+        "The most tokens of one reply.",
+    ),
+    key(
+        "temperature",
+        Shape::Number { min: 0.0, max: 2.0 },
+        "The sampling temperature.",
+    ),
+];
+
+static OPENAI: Table = Table {
+    what: "an openai agent",
+    doc: "Any server of OpenAI's chat completions.",
+    groups: &[
+        ANY_AGENT,
+        MODEL,
+        &[key(
+            "base_url",
+            Shape::Url,
+            "The API's root with its version. Default: https://api.openai.com/v1.",
+        )],
+    ],
+    rules: &[Rule::AtMostOne {
+        keys: API_KEY,
+        many: (Code::TwoSecrets, "keep one of the two"),
+    }],
+};
+
+static ANTHROPIC: Table = Table {
+    what: "an anthropic agent",
+    doc: "Anthropic's Messages.",
+    groups: &[
+        ANY_AGENT,
+        MODEL,
+        &[key(
+            "base_url",
+            Shape::Url,
+            "The API's root with its version. Default: https://api.anthropic.com/v1.",
+        )],
+    ],
+    rules: &[Rule::AtMostOne {
+        keys: API_KEY,
+        many: (Code::TwoSecrets, "keep one of the two"),
+    }],
+};
+
+pub(super) static RETENTION: Table = Table {
+    what: "`[retention]`",
+    doc: "How long rows are kept. What a chat showed is never pruned.",
+    groups: &[&[
+        key(
+            "runs",
+            Shape::Duration(Shortest::OneSecond),
+            "Finished runs and their outcomes. Default: 90d.",
+        ),
+        key(
+            "job_sessions",
+            Shape::Duration(Shortest::OneSecond),
+            "Entries of jobs' own sessions. Default: 90d.",
+        ),
+        key(
+            "one_shots",
+            Shape::Duration(Shortest::OneSecond),
+            "`at` jobs that have run. Default: 7d.",
+        ),
+    ]],
+    rules: &[],
+};
