@@ -32,3 +32,6 @@ pub mod worker;
 pub mod http_client;
 #[cfg(feature = "runtime")]
 pub mod secret;
+
+#[cfg(feature = "cli")]
+pub mod cli;

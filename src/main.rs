@@ -1,3 +1,7 @@
 //! The chatcron binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chatcron::cli::run(std::env::args_os())
+}

@@ -4,6 +4,7 @@ use std::{collections::HashMap, ops::Range, path::PathBuf};
 
 use super::{
     fields::{Entry, Fields},
+    keys::EntryKind,
     known::{Known, Left},
     problem::{Code, Problem},
     reader::Reader,
@@ -36,7 +37,11 @@ pub(super) fn build(reader: &mut Reader<'_>, file: &Fields, defaults: &Fields) -
     }
     for entry in file.entries("agents") {
         let name = AgentName::new(entry.name.clone());
-        let (agent, wrong) = reader.watching(|reader| agent(reader, entry));
+        let (agent, wrong) = reader.within(
+            EntryKind::Agent,
+            (&entry.name, &entry.name_span),
+            |reader| reader.watching(|reader| agent(reader, entry)),
+        );
         match (entry.wrong || wrong, name, agent) {
             (false, Ok(name), Some(agent)) => {
                 known.directory.agents.insert(name, agent);
@@ -53,8 +58,10 @@ pub(super) fn build(reader: &mut Reader<'_>, file: &Fields, defaults: &Fields) -
     }
     let mut seen: HashMap<SessionKey, (String, Range<usize>)> = HashMap::new();
     for entry in file.entries("chats") {
-        let made = chat(reader, entry, &known, defaults)
-            .and_then(|chat| once(reader, entry, chat, &mut seen));
+        let made = reader.within(EntryKind::Chat, (&entry.name, &entry.name_span), |reader| {
+            chat(reader, entry, &known, defaults)
+                .and_then(|chat| once(reader, entry, chat, &mut seen))
+        });
         match made {
             Ok(chat) if !entry.wrong => {
                 known.directory.chats.insert(chat.name.clone(), chat);

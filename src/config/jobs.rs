@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{
     FileZone,
     fields::{Entry, Fields},
+    keys::{EntryKind, HISTORY},
     known::{Known, Left},
     policies::{self, Merged},
     problem::{Code, Problem},
@@ -32,7 +33,7 @@ pub(super) fn build(
     entry: &Entry,
     shared: &Shared<'_>,
 ) -> Result<Job, Left> {
-    let (made, wrong) = reader.within(Some(&entry.name), |reader| {
+    let (made, wrong) = reader.within(EntryKind::Job, (&entry.name, &entry.name_span), |reader| {
         reader.watching(|reader| assemble(reader, entry, shared))
     });
     // What is wrong with the job itself comes before what is wrong with something it needs.
@@ -52,6 +53,7 @@ fn assemble(reader: &mut Reader<'_>, entry: &Entry, shared: &Shared<'_>) -> Resu
     let prompt = prompt(reader, fields);
     let mode = mode(reader, entry, shared);
     let schedule = schedules::build(reader, entry, merged, shared.zone);
+    let (prompt, mode, schedule) = (prompt?, mode?, schedule?);
     if let Some(because) = merged.wrong_default() {
         return Err(Left::Because(because));
     }
@@ -59,9 +61,9 @@ fn assemble(reader: &mut Reader<'_>, entry: &Entry, shared: &Shared<'_>) -> Resu
         id: JobId::new(entry.name.clone()).map_err(|_| Left::Reported)?,
         name: fields.owned_text("name"),
         enabled: fields.flag("enabled").unwrap_or(true),
-        schedule: schedule?,
-        prompt: prompt?,
-        mode: mode?,
+        schedule,
+        prompt,
+        mode,
         policies: policies::build(merged),
     })
 }
@@ -193,7 +195,7 @@ fn deliver(reader: &mut Reader<'_>, fields: &Fields, known: &Known) -> Result<De
         }));
     }
     match fields.spanned_text("deliver").ok_or(Left::Reported)? {
-        ("history", _) => Ok(Deliver::History),
+        (HISTORY, _) => Ok(Deliver::History),
         found => {
             let chat = known.chat(reader, found)?;
             Ok(Deliver::Chat(chat.name.clone()))

@@ -5,6 +5,9 @@
 
 use super::{nearest::listed, problem::Code};
 
+/// What `deliver` says for "run history only", and so the name of no chat.
+pub(super) const HISTORY: &str = "history";
+
 /// One kind of TOML table.
 pub(super) struct Table {
     /// What has these keys, with its article: "a job".

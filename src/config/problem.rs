@@ -175,6 +175,8 @@ pub struct Problem {
     pub help: Option<String>,
     /// The job that it is in, as named in the file.
     pub job: Option<String>,
+    /// The name in the header of the table that it is in.
+    pub header: Option<Range<usize>>,
 }
 
 impl Problem {
@@ -189,6 +191,7 @@ impl Problem {
             secondary: Vec::new(),
             help: None,
             job: None,
+            header: None,
         }
     }
 
@@ -217,16 +220,6 @@ impl Problem {
         self.help = Some(text.into());
         self
     }
-
-    /// Line and column of the first character, both counted from 1; columns are characters.
-    pub fn position(&self, source: &str) -> Position {
-        Position::of(source, self.span.start)
-    }
-
-    /// Line and column after the last character.
-    pub fn end(&self, source: &str) -> Position {
-        Position::of(source, self.span.end)
-    }
 }
 
 /// A line and a column, counted from 1; columns are characters.
@@ -239,7 +232,8 @@ pub struct Position {
 }
 
 impl Position {
-    fn of(source: &str, offset: usize) -> Self {
+    /// Where a byte of the source is.
+    pub fn of(source: &str, offset: usize) -> Self {
         let offset = (0..=offset.min(source.len()))
             .rev()
             .find(|at| source.is_char_boundary(*at))

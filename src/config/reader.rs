@@ -5,6 +5,7 @@ use std::{io, ops::Range, path::Path};
 use jiff::Timestamp;
 
 use super::{
+    keys::EntryKind,
     problem::{Code, Level, Problem},
     secrets::{Found, Why},
 };
@@ -17,6 +18,7 @@ pub(super) struct Reader<'a> {
     pub(super) hidden: Vec<Range<usize>>,
     problems: Vec<Problem>,
     job: Option<String>,
+    header: Option<Range<usize>>,
 }
 
 impl<'a> Reader<'a> {
@@ -32,21 +34,29 @@ impl<'a> Reader<'a> {
             hidden: Vec::new(),
             problems: Vec::new(),
             job: None,
+            header: None,
         }
     }
 
     pub(super) fn report(&mut self, mut problem: Problem) {
-        if problem.job.is_none() {
-            problem.job.clone_from(&self.job);
-        }
+        problem.job.clone_from(&self.job);
+        problem.header.clone_from(&self.header);
         self.problems.push(problem);
     }
 
-    /// Does some work whose problems belong to this job, or to none.
-    pub(super) fn within<T>(&mut self, job: Option<&str>, work: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.job, job.map(str::to_owned));
+    /// Does some work whose problems belong to the table with this name.
+    pub(super) fn within<T>(
+        &mut self,
+        kind: EntryKind,
+        (name, header): (&str, &Range<usize>),
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let job = (kind == EntryKind::Job).then(|| name.to_owned());
+        let outer_job = std::mem::replace(&mut self.job, job);
+        let outer_header = self.header.replace(header.clone());
         let result = work(self);
-        self.job = outer;
+        self.job = outer_job;
+        self.header = outer_header;
         result
     }
 

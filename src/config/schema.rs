@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     durations,
-    keys::{EntryTable, Need, Rule, Shape, Since, Table},
+    keys::{EntryKind, EntryTable, HISTORY, Need, Rule, Shape, Since, Table},
     tables, texts,
 };
 use crate::ids::NAME_MAX;
@@ -127,14 +127,20 @@ fn shape(shape: &Shape) -> Value {
         Shape::TextMap => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
-        Shape::Entries { table, .. } => json!({
-            "type": "object",
-            "propertyNames": {
+        Shape::Entries { kind, table } => {
+            let mut names = json!({
                 "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]*$",
                 "maxLength": NAME_MAX,
-            },
-            "additionalProperties": entry(table),
-        }),
+            });
+            if *kind == EntryKind::Chat {
+                names["not"] = json!({ "const": HISTORY });
+            }
+            json!({
+                "type": "object",
+                "propertyNames": names,
+                "additionalProperties": entry(table),
+            })
+        }
         Shape::Later => json!(false),
     }
 }

@@ -11,6 +11,7 @@ use super::{
     keys::Shape,
     problem::{Code, Problem},
     reader::Reader,
+    secrets,
     values::{bad_word, long_enough, quoted, wrong_type},
 };
 use crate::job::Weekdays;
@@ -50,6 +51,10 @@ pub(super) fn read(
     text: &str,
     span: Range<usize>,
 ) -> Read {
+    if matches!(shape, Shape::EnvName) && !secrets::shapes(text).is_empty() {
+        // It has been told that this is a secret; that it is no name either helps nobody.
+        return Read::Reported;
+    }
     let result = match shape {
         Shape::Text | Shape::ChatName | Shape::AgentName | Shape::ChannelName => {
             Ok(Value::Text(text.to_owned()))

@@ -100,7 +100,7 @@ pub(super) fn found(value: &DeValue<'_>) -> &'static str {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "true or false",
+        DeValue::Boolean(_) => "a flag (`true` or `false`)",
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
@@ -114,13 +114,19 @@ pub(super) fn wrong_type(
     value: &Spanned<DeValue<'_>>,
 ) {
     let what = found(value.get_ref());
+    let label = match (shape, value.get_ref()) {
+        (Shape::Text | Shape::Prompt, DeValue::Integer(number)) => {
+            format!("text stands in quotes: `\"{number}\"`")
+        }
+        _ => format!("found {what}"),
+    };
     reader.report(
         Problem::error(
             Code::WrongType,
             value.span(),
             format!("`{key}` cannot be {what}"),
         )
-        .label(format!("found {what}"))
+        .label(label)
         .help(format!("accepted: {}", shape.accepted())),
     );
 }

@@ -9,7 +9,7 @@ use toml::{
 
 use super::{
     fields::{Entry, Field, Fields, Value},
-    keys::{EntryKind, EntryTable, Key, Need, Rule, Shape, Since, Table},
+    keys::{EntryKind, EntryTable, HISTORY, Key, Need, Rule, Shape, Since, Table},
     nearest::{listed, nearest},
     problem::{Code, Problem},
     reader::Reader,
@@ -253,8 +253,7 @@ pub(super) fn entries(
     let mut entries = Vec::new();
     for (key, value) in in_file_order(found) {
         let name: &str = key.get_ref();
-        let job = (kind == EntryKind::Job).then_some(name);
-        let ((kind_word, fields), wrong) = reader.within(job, |reader| {
+        let ((kind_word, fields), wrong) = reader.within(kind, (name, &key.span()), |reader| {
             reader.watching(|reader| {
                 for secret in secrets::in_value(name, &key.span(), value) {
                     reader.report_secret(secret);
@@ -365,7 +364,7 @@ fn check_name(reader: &mut Reader<'_>, kind: EntryKind, name: &str, span: Range<
                 .label(format!("names a {}", kind.word())),
         );
     }
-    if kind == EntryKind::Chat && name == "history" {
+    if kind == EntryKind::Chat && name == HISTORY {
         reader.report(
             Problem::error(Code::ReservedName, span, "a chat cannot be named `history`")
                 .label("`deliver = \"history\"` means run history only")

@@ -45,7 +45,9 @@ pub(super) fn cron(source: &str, text: &str, span: Range<usize>) -> Result<Value
     let place = inside(source, text, &span, &error.span());
     let problem = Problem::error(code, place, error.to_string()).label(label);
     Err(Box::new(match error.hint() {
-        Some(hint) => problem.help(hint),
+        // Some hints are what to write, others say how.
+        Some(hint) if hint.contains(' ') => problem.help(hint),
+        Some(hint) => problem.help(format!("write `{hint}`")),
         None => problem.help(
             "five fields: minute hour day-of-month month day-of-week, such as `0 8 * * mon-fri`",
         ),
