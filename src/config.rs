@@ -3,7 +3,10 @@
 //! Pure: reading files and showing problems to people is left to the caller. One bad job never
 //! stops the good ones, and a bad one is named, so that nobody takes it for removed.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use jiff::Timestamp;
 use toml::de::DeTable;
@@ -79,6 +82,8 @@ pub struct JobsFile {
     pub jobs: Vec<Job>,
     /// The jobs that are in the file and left out. They keep their last good definition.
     pub bad_jobs: Vec<BadJob>,
+    /// Files that prompts were to be read from, as written: a change in one is a change of the jobs.
+    pub prompt_files: Vec<PathBuf>,
     /// How long rows are kept; `None` where the file's word on it is wrong, so that nothing may be
     /// pruned.
     pub retention: Option<Retention>,
@@ -185,8 +190,17 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
         directory: known.directory,
         jobs,
         bad_jobs,
+        prompt_files: prompt_files(&file),
         retention: retention(&file),
     }
+}
+
+fn prompt_files(file: &Fields) -> Vec<PathBuf> {
+    let of_job = |entry: &fields::Entry| entry.fields.text("prompt_file").map(PathBuf::from);
+    let mut paths: Vec<PathBuf> = file.entries("jobs").iter().filter_map(of_job).collect();
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 fn retention(file: &Fields) -> Option<Retention> {

@@ -1,5 +1,10 @@
 //! `chatcron check` and `chatcron schema`, as a person or a program sees them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops where something is missing"
+)]
+
 use std::{
     fs,
     path::Path,

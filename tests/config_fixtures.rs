@@ -3,6 +3,11 @@
 //! A file under `bad` names the codes that it must bring, in alphabetical order, in its first line:
 //! `# expect: unknown-chat unknown-key`.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops where something is missing"
+)]
+
 use std::{collections::BTreeSet, fs, path::Path};
 
 use chatcron::{
@@ -146,9 +151,11 @@ fn schedules_are_read_as_written() {
     assert_eq!(*times, [civil::time(8, 0, 0, 0), civil::time(20, 0, 30, 0)]);
     assert_eq!(days.bits(), 0b011_1010);
     assert_eq!(job(&file, "cron-five").schedule.zone, "Europe/Berlin");
-    let anchor = |id: &str| match &job(&file, id).schedule.when {
-        When::Every { anchor, .. } => anchor.map(|anchor| anchor.to_string()),
-        other => panic!("{other:?}"),
+    let anchor = |id: &str| {
+        let When::Every { anchor, .. } = &job(&file, id).schedule.when else {
+            panic!("{id} is not every so often");
+        };
+        anchor.map(|anchor| anchor.to_string())
     };
     assert_eq!(anchor("every-plain"), None);
     assert_eq!(
@@ -206,6 +213,7 @@ fn modes_follow_from_chat_and_deliver() {
     assert_eq!(context.as_ref().unwrap().last, 5);
     assert_eq!(agent.as_str(), "main");
     assert_eq!(job(&file, "to-chat").prompt, "Write the report.\n");
+    assert_eq!(file.prompt_files, [Path::new("prompts/report.md")]);
     let deliver_of = |id: &str| match &job(&file, id).mode {
         Mode::Background { deliver, .. } => deliver.clone(),
         Mode::InChat { .. } => panic!("{id} is in-chat"),
@@ -359,7 +367,7 @@ fn a_secret_in_a_message_of_another_kind_is_not_shown_either() {
         format!("timezone = \"{token}\""),
         format!("[jobs.a]\nprompt_file = \"{token}\""),
         format!("\"{token}\" = 1"),
-        format!("{token}"),
+        token.to_owned(),
     ] {
         let loaded = parse(&line);
         assert!(!loaded.problems.is_empty(), "{line}");
@@ -401,6 +409,25 @@ fn every_prefix_of_the_example_is_answered_without_a_panic() {
             assert!(problem.span.start <= problem.span.end && problem.span.end <= end);
         }
     }
+}
+
+#[test]
+fn line_ends_of_another_system_and_a_mark_at_the_start_change_nothing() {
+    let source = fs::read_to_string("jobs.example.toml").unwrap();
+    let other = format!("\u{feff}{}", source.replace('\n', "\r\n"));
+    let (one, two) = (parse(&source), parse(&other));
+    assert!(two.problems.is_empty(), "{:?}", two.problems);
+    assert_eq!(one.file.unwrap().jobs, two.file.unwrap().jobs);
+}
+
+#[test]
+fn jobs_as_a_list_are_told_how_to_be_tables() {
+    let loaded = parse("[[jobs]]\nid = \"a\"\n");
+    let [problem] = &loaded.problems[..] else {
+        panic!("{:?}", loaded.problems);
+    };
+    assert_eq!(problem.code, Code::WrongType);
+    assert!(problem.help.as_deref().unwrap().contains("`[jobs.NAME]`"));
 }
 
 #[test]

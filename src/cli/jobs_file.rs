@@ -28,10 +28,11 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
         Exit::CannotRead,
         format!("cannot read `{}`: {error}", path.display()),
     );
-    match error.kind() {
-        io::ErrorKind::NotFound => failure
-            .help("name the jobs file, or begin with a copy of jobs.example.toml as jobs.toml"),
-        io::ErrorKind::InvalidData => failure.help("a jobs file is TOML, in UTF-8"),
-        _ => failure.help("name a jobs file that can be read"),
-    }
+    failure.help(if error.kind() == io::ErrorKind::NotFound {
+        "name the jobs file, or begin with a copy of jobs.example.toml as jobs.toml"
+    } else if error.kind() == io::ErrorKind::InvalidData {
+        "a jobs file is TOML, in UTF-8"
+    } else {
+        "name a jobs file that can be read"
+    })
 }

@@ -229,7 +229,7 @@ fn address(
         }
         reader.report(
             Problem::error(
-                Code::MissingKey,
+                Code::BadAddress,
                 entry.name_span.clone(),
                 format!("chat `{}` has no `to`", entry.name),
             )

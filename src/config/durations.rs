@@ -26,6 +26,11 @@ pub(super) fn parse(text: &str) -> Result<SignedDuration, String> {
             return Err(format!("`{rest}` does not begin with a whole number"));
         }
         let number = number.parse::<u64>().unwrap_or(u64::MAX);
+        if tail.starts_with(['.', ',']) {
+            return Err(String::from(
+                "no fractions: one and a half hours are `1h30m`",
+            ));
+        }
         let letters = tail.chars().take_while(|c| c.is_alphabetic()).count();
         let word: String = tail.chars().take(letters).collect();
         let seconds = unit_of(&word, number, text, &mut units)?;
@@ -124,7 +129,7 @@ mod tests {
             ("1w", "write `7d`"),
             ("30m1h", "large to small"),
             ("1h1h", "large to small"),
-            ("1.5h", "has no unit"),
+            ("1.5h", "no fractions"),
             ("-5m", "does not begin"),
             ("500ms", "not a unit"),
             ("9999999999999999999d", "longer than a hundred years"),

@@ -238,7 +238,10 @@ impl Shape {
                 format!("{}, or a table with {}", text.accepted(), table.accepted())
             }
             Self::TextMap => String::from("a table of texts"),
-            Self::Entries { kind, .. } => format!("a table for each {}", kind.word()),
+            Self::Entries { kind, .. } => {
+                let word = kind.word();
+                format!("a table for each {word}: `[{word}s.NAME]`")
+            }
             Self::Later => String::from("nothing yet"),
         }
     }

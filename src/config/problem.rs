@@ -81,7 +81,7 @@ codes! {
     BadCron = "bad-cron",
     /// Not an absolute `http` or `https` URL.
     BadUrl = "bad-url",
-    /// An address that the channel cannot have.
+    /// An address that the channel cannot have, or none where it needs one.
     BadAddress = "bad-address",
     /// Not the name of an environment variable.
     BadEnvName = "bad-env-name",

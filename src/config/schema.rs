@@ -85,13 +85,12 @@ fn text(pattern: &str) -> Value {
 fn shape(shape: &Shape) -> Value {
     match shape {
         Shape::Text
-        | Shape::Path
         | Shape::ChatName
         | Shape::AgentName
         | Shape::ChannelName
         | Shape::Zone
         | Shape::Cron => json!({ "type": "string" }),
-        Shape::Prompt => text(r"\S"),
+        Shape::Prompt | Shape::Path => text(r"\S"),
         Shape::EnvName => text(texts::ENV_NAME),
         Shape::Url => text(texts::URL),
         Shape::Duration(_) => text(durations::PATTERN),
@@ -113,7 +112,12 @@ fn shape(shape: &Shape) -> Value {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Word { accepted, .. } => json!({ "enum": accepted }),
         Shape::Argv => {
-            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
+            json!({
+                "type": "array",
+                "prefixItems": [text(r"\S")],
+                "items": { "type": "string" },
+                "minItems": 1,
+            })
         }
         Shape::ListOrEmpty(item) => json!({ "type": "array", "items": self::shape(item) }),
         Shape::OneOrList(item) => json!({
