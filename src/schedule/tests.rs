@@ -79,6 +79,10 @@ fn written_times_in_one_gap_and_its_end_are_one_occurrence() {
             .map(|time| Slot::from_text(format!("2027-03-28T{time}:00[Europe/Berlin]")))
     );
     assert_eq!(
+        planner.latest_at_or_before(at("2027-03-28T01:30:00Z")),
+        Some(planned)
+    );
+    assert_eq!(
         next_text(&planner, "2027-03-28T01:00:00Z"),
         "2027-03-28T02:00:00Z"
     );
