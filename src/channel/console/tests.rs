@@ -109,11 +109,26 @@ async fn a_key_is_found_by_another_process_and_after_a_restart() {
         (one.text().lines().count(), two.text().lines().count()),
         (1, 1)
     );
+}
 
-    // Another log in its place has its own keys.
-    fs::rename(&path, dir.path().join("old")).unwrap();
-    assert_eq!(first.send(&part("C", "c"), at(5)).await, receipt("C", 5));
-    assert_eq!(texts(&path), ["c"]);
+#[tokio::test]
+async fn a_log_that_was_replaced_or_emptied_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("console.jsonl");
+    let console = Console::new(path.clone(), Box::new(std::io::sink()));
+    console.send(&part("A", "a"), at(1)).await;
+    // A longer log in its place: other keys, at other offsets.
+    let other = Console::new(dir.path().join("other"), Box::new(std::io::sink()));
+    for key in ["B", "C", "D"] {
+        other.send(&part(key, "long long words"), at(2)).await;
+    }
+    fs::rename(dir.path().join("other"), &path).unwrap();
+    assert_eq!(console.send(&part("B", "x"), at(3)).await, receipt("B", 2));
+    assert_eq!(console.send(&part("A", "a"), at(4)).await, receipt("A", 4));
+    // Emptied in place.
+    fs::write(&path, "").unwrap();
+    assert_eq!(console.send(&part("A", "a"), at(5)).await, receipt("A", 5));
+    assert_eq!(texts(&path), ["a"]);
 }
 
 #[tokio::test]
