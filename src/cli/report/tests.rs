@@ -54,3 +54,31 @@ fn colour_carries_no_meaning_of_its_own() {
     }
     assert_eq!(plain, report(Colour::Plain));
 }
+
+#[test]
+fn every_broken_file_can_be_shown() {
+    let read_file = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let now = "2026-12-01T00:00:00Z".parse().unwrap();
+    let example = include_str!("../../../jobs.example.toml");
+    let foreign = example
+        .replace("me", "mü")
+        .replace("daily", "täglich")
+        .replace("08:00", "acht\tUhr\u{1f550}");
+    for source in [example, &foreign] {
+        let places = (0..source.len()).filter(|at| source.is_char_boundary(*at));
+        for at in places.step_by(97) {
+            let (start, end) = source.split_at(at);
+            for broken in [
+                start.to_owned(),
+                format!("{start}\"{end}"),
+                format!("{start}\r[é{end}"),
+                format!("{start}]{{\u{0}{end}"),
+            ] {
+                let loaded = config::parse(&broken, &read_file, now);
+                let text = super::text("jobs.toml", &loaded, Colour::Plain);
+                assert!(text.contains("jobs.toml: "));
+                assert!(super::json("jobs.toml", &loaded).starts_with('['));
+            }
+        }
+    }
+}
