@@ -110,6 +110,31 @@ enum FileZone {
 ///
 /// `read_file` reads the text of a `prompt_file`, whose path is relative to the jobs file. `now`
 /// tells what has passed already, and which clock change is the next.
+///
+/// ```
+/// use chatcron::config::{Code, parse};
+///
+/// let source = r#"
+///     [agents.main]
+///     kind = "echo"
+///
+///     [jobs.good]
+///     every = "2h"
+///     deliver = "history"
+///     prompt = "Look around."
+///
+///     [jobs.bad]
+///     every = "2h"
+///     prompt = "Look around."
+/// "#;
+/// let no_files = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+/// let loaded = parse(source, &no_files, "2026-12-01T00:00:00Z".parse()?);
+///
+/// assert_eq!(loaded.problems[0].code, Code::NoMode);
+/// let file = loaded.file.expect("it is TOML");
+/// assert_eq!((file.jobs.len(), file.bad_jobs.len()), (1, 1));
+/// # Ok::<(), jiff::Error>(())
+/// ```
 pub fn parse(
     source: &str,
     read_file: &dyn Fn(&Path) -> io::Result<String>,

@@ -54,7 +54,7 @@ impl Known {
         if name == "webhook" {
             problem.label = String::from("a webhook is a table");
             problem.help = Some(String::from(
-                "`deliver = { webhook = \"https://example.org/hook\" }`",
+                "write `deliver = { webhook = \"https://example.org/hook\" }`",
             ));
         }
         Err(left(reader, self.wrong_chats.get(name), problem))

@@ -220,7 +220,7 @@ fn check_plan(
                 field.span.clone(),
                 format!("job `{}` would never run", entry.name),
             )
-            .label("no such moment is left by `from`, `until` and `exclude`")
+            .label("`from`, `until` and `exclude` leave no such moment")
             .help("widen the bounds, or remove the job"),
         );
         return Err(Left::Reported);
@@ -245,7 +245,7 @@ fn over(reader: &mut Reader<'_>, entry: &Entry, field: &Field, spec: &ScheduleSp
                 field.span.clone(),
                 format!("the time of job `{}` has passed", entry.name),
             )
-            .label(format!("in the past in {}", spec.zone))
+            .label(format!("earlier than now, in {}", spec.zone))
             .help("it will not run, unless it was due while chatcron was down and may catch up"),
         );
     } else {

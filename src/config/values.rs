@@ -118,6 +118,10 @@ pub(super) fn wrong_type(
         (Shape::Text | Shape::Prompt, DeValue::Integer(number)) => {
             format!("text stands in quotes: `\"{number}\"`")
         }
+        (Shape::Integer { .. } | Shape::Number { .. } | Shape::Flag, DeValue::String(_)) => {
+            String::from("no quotes here")
+        }
+        (_, DeValue::Boolean(flag)) => format!("found `{flag}`"),
         _ => format!("found {what}"),
     };
     reader.report(

@@ -37,10 +37,19 @@ pub(super) fn cron(source: &str, text: &str, span: Range<usize>) -> Result<Value
         Ok(_) => return Ok(Value::Text(text.to_owned())),
         Err(error) => error,
     };
-    let (code, label) = if matches!(error, CronError::NeverComes { .. }) {
-        (Code::Never, "would never run")
+    let never = matches!(error, CronError::NeverComes { .. });
+    let (code, label, standard_help) = if never {
+        (
+            Code::Never,
+            "would never run",
+            "name a date that comes; `L` is the last day of any month",
+        )
     } else {
-        (Code::BadCron, "not understood")
+        (
+            Code::BadCron,
+            "not understood",
+            "five fields: minute hour day-of-month month day-of-week, such as `0 8 * * mon-fri`",
+        )
     };
     let place = inside(source, text, &span, &error.span());
     let problem = Problem::error(code, place, error.to_string()).label(label);
@@ -48,9 +57,7 @@ pub(super) fn cron(source: &str, text: &str, span: Range<usize>) -> Result<Value
         // Some hints are what to write, others say how.
         Some(hint) if hint.contains(' ') => problem.help(hint),
         Some(hint) => problem.help(format!("write `{hint}`")),
-        None => problem.help(
-            "five fields: minute hour day-of-month month day-of-week, such as `0 8 * * mon-fri`",
-        ),
+        None => problem.help(standard_help),
     }))
 }
 
