@@ -22,6 +22,9 @@ mod outbox_rows;
 mod run_rows;
 mod session_rows;
 
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
 pub use error::{Conflict, StoreError};
 pub use job_rows::{
     AttemptEnd, AttemptFate, JobCommit, JobSource, Route, StoredJob, Target, Written,

@@ -106,7 +106,8 @@ CREATE TABLE runs (
   usage         TEXT
 ) STRICT;
 
-CREATE INDEX idx_runs_open ON runs (lane, due_at) WHERE state IN ('queued', 'running');
+CREATE INDEX idx_runs_queued ON runs (lane, due_at, job_id) WHERE state = 'queued';
+CREATE INDEX idx_runs_running ON runs (run_id) WHERE state = 'running';
 CREATE INDEX idx_runs_job ON runs (job_id, run_id);
 CREATE INDEX idx_runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 
@@ -163,7 +164,8 @@ CREATE TABLE turns (
   usage        TEXT
 ) STRICT;
 
-CREATE INDEX idx_turns_open ON turns (session_key, turn_id) WHERE state IN ('waiting', 'running');
+CREATE INDEX idx_turns_waiting ON turns (session_key, turn_id, requested_at) WHERE state = 'waiting';
+CREATE INDEX idx_turns_running ON turns (turn_id) WHERE state = 'running';
 
 -- One lane a session: a turn, a run or a delivery at a time. Free where holder is NULL.
 CREATE TABLE lanes (
@@ -198,7 +200,6 @@ CREATE TABLE outbox (
   turn_id     INTEGER,
   on_unknown  TEXT NOT NULL,
   parts       INTEGER NOT NULL,
-  begun       INTEGER NOT NULL,   -- 1: goes before everything else of its lane
   enqueued_at INTEGER NOT NULL
 ) STRICT;
 
@@ -211,6 +212,7 @@ CREATE TABLE outbox_parts (
   message_id         INTEGER NOT NULL REFERENCES outbox (message_id),
   part               INTEGER NOT NULL,   -- from 1
   session_key        TEXT NOT NULL,
+  begun              INTEGER NOT NULL,   -- 1: goes before everything else of its lane
   idempotency_key    TEXT NOT NULL UNIQUE,
   text               TEXT,               -- exactly as sent; NULL where there is no honest text
   native             TEXT,               -- JSON; the channel's own form, where it is not text
@@ -219,6 +221,7 @@ CREATE TABLE outbox_parts (
   why                TEXT,               -- the channel's last answer in words
   attempts           INTEGER NOT NULL DEFAULT 0,
   in_doubt           INTEGER NOT NULL DEFAULT 0,
+  epoch              INTEGER,            -- the lease of the attempt under way; NULL between tries
   first_attempt_at   INTEGER,
   next_attempt_at    INTEGER NOT NULL,
   entry_id           INTEGER,            -- the pending row of a turn's reply
@@ -229,7 +232,10 @@ CREATE TABLE outbox_parts (
   UNIQUE (message_id, part)
 ) STRICT;
 
-CREATE INDEX idx_outbox_parts_open ON outbox_parts (session_key, message_id, part) WHERE state IN ('pending', 'sending');
+-- The head of a lane is the first row of this index.
+CREATE INDEX idx_outbox_parts_open ON outbox_parts (session_key, begun DESC, message_id, part) WHERE state IN ('pending', 'sending');
+CREATE INDEX idx_outbox_parts_failed ON outbox_parts (part_id) WHERE state = 'failed';
+CREATE INDEX idx_outbox_parts_shown ON outbox_parts (session_key, message_id, part) WHERE state IN ('confirmed', 'unknown');
 CREATE INDEX idx_outbox_parts_unknown ON outbox_parts (part_id) WHERE state = 'unknown';
 CREATE INDEX idx_outbox_parts_resolution ON outbox_parts (session_key) WHERE resolution IS NOT NULL;
 
@@ -282,6 +288,7 @@ CREATE TABLE ctx_session_entries (
 
 CREATE UNIQUE INDEX idx_ctx_session_entries_seq ON ctx_session_entries (session_id, seq);
 CREATE INDEX idx_ctx_session_entries_trigger_source ON ctx_session_entries (trigger_source) WHERE trigger_source IS NOT NULL;
+CREATE INDEX idx_ctx_session_entries_turn ON ctx_session_entries (turn_id, seq) WHERE turn_id IS NOT NULL;
 CREATE UNIQUE INDEX idx_ctx_session_entries_message_id ON ctx_session_entries (chat_key, channel_message_id) WHERE channel_message_id IS NOT NULL;
 
 CREATE TABLE ctx_turns (

@@ -79,7 +79,13 @@ pub enum Conflict {
     /// The part is not in a state that the settlement could follow.
     #[error("the part is settled already")]
     PartSettled,
-    /// There is nothing by that id.
+    /// Something else of its lane goes first, or its time has not come.
+    #[error("it is not the next of its lane")]
+    NotNext,
+    /// An attempt ended, and the decision leaves its run as if it had not.
+    #[error("the attempt ended and nothing was decided about its run")]
+    Undecided,
+    /// There is nothing by that id, or it has ended already.
     #[error("it does not exist")]
     Missing,
 }

@@ -1,0 +1,247 @@
+//! The rows that decisions write, and the statement of each table.
+
+use serde::Serialize;
+use sqlx::SqliteConnection;
+
+use crate::{
+    job::Job,
+    store::{
+        JobCommit,
+        sqlite::{
+            failure::Fallible,
+            rows::{micros, write_rows},
+        },
+    },
+};
+
+pub(super) use crate::store::sqlite::lanes::Release;
+
+use super::load::JobRow;
+
+const DEFINITIONS: &str = "\
+INSERT OR IGNORE INTO definitions (digest, definition)
+SELECT x.value ->> 'digest', x.value ->> 'definition' FROM json_each($1) AS x";
+
+const JOBS: &str = "\
+INSERT INTO jobs (job_id, incarnation, revision, version, source, digest, first_seen_at, state,
+  wake_at, removed_at)
+SELECT x.value ->> 'job_id', x.value ->> 'incarnation', x.value ->> 'revision', x.value ->> 'version',
+  x.value ->> 'source', x.value ->> 'digest', x.value ->> 'first_seen_at', x.value ->> 'state',
+  x.value ->> 'wake_at', x.value ->> 'removed_at'
+FROM json_each($1) AS x WHERE true
+ON CONFLICT (job_id) DO UPDATE SET incarnation = excluded.incarnation, revision = excluded.revision,
+  version = excluded.version, source = excluded.source, digest = excluded.digest,
+  first_seen_at = excluded.first_seen_at, state = excluded.state, wake_at = excluded.wake_at,
+  removed_at = excluded.removed_at";
+
+const NEW_OCCURRENCES: &str = "\
+INSERT INTO occurrences (occurrence_id, job_id, incarnation, kind, request_id, slot, nominal_at,
+  fire_at, merged, cause, digest, lane, destination, state, reason, accounted_at, ended_at)
+SELECT x.value ->> 'occurrence_id', x.value ->> 'job_id', x.value ->> 'incarnation', x.value ->> 'kind',
+  x.value ->> 'request_id', x.value ->> 'slot', x.value ->> 'nominal_at', x.value ->> 'fire_at',
+  x.value ->> 'merged', x.value ->> 'cause', x.value ->> 'digest', x.value ->> 'lane',
+  x.value ->> 'destination', x.value ->> 'state', x.value ->> 'reason', x.value ->> 'accounted_at',
+  x.value ->> 'ended_at'
+FROM json_each($1) AS x";
+
+const OCCURRENCES: &str = "\
+UPDATE occurrences SET state = x.value ->> 'state', reason = x.value ->> 'reason',
+  ended_at = x.value ->> 'ended_at'
+FROM json_each($1) AS x WHERE occurrences.occurrence_id = x.value ->> 'occurrence_id'";
+
+const RANGES: &str = "\
+INSERT INTO occurrence_ranges (job_id, incarnation, first_nominal_at, last_nominal_at, first_slot,
+  last_slot, slots, reason, recorded_at)
+SELECT x.value ->> 'job_id', x.value ->> 'incarnation', x.value ->> 'first_nominal_at',
+  x.value ->> 'last_nominal_at', x.value ->> 'first_slot', x.value ->> 'last_slot', x.value ->> 'slots',
+  x.value ->> 'reason', x.value ->> 'recorded_at'
+FROM json_each($1) AS x";
+
+const NEW_RUNS: &str = "\
+INSERT INTO runs (run_id, occurrence_id, job_id, lane, cause, state, reason, due_at, ended_at)
+SELECT x.value ->> 'run_id', x.value ->> 'occurrence_id', x.value ->> 'job_id', x.value ->> 'lane',
+  x.value ->> 'cause', x.value ->> 'state', x.value ->> 'reason', x.value ->> 'due_at',
+  x.value ->> 'ended_at'
+FROM json_each($1) AS x";
+
+const RUNS: &str = "\
+UPDATE runs SET state = x.value ->> 'state', reason = x.value ->> 'reason',
+  due_at = coalesce(x.value ->> 'due_at', due_at), ended_at = x.value ->> 'ended_at',
+  epoch = x.value ->> 'epoch',
+  error = iif(x.value ->> 'attempt_ended', x.value ->> 'error', error),
+  output = iif(x.value ->> 'attempt_ended', x.value ->> 'output', output),
+  usage = iif(x.value ->> 'attempt_ended', x.value ->> 'usage', usage)
+FROM json_each($1) AS x WHERE runs.run_id = x.value ->> 'run_id'";
+
+const ATTEMPTS: &str = "\
+UPDATE attempts SET ended_at = x.value ->> 'ended_at', result = x.value ->> 'result',
+  error = x.value ->> 'error'
+FROM json_each($1) AS x
+WHERE attempts.run_id = x.value ->> 'run_id' AND attempts.ended_at IS NULL";
+
+#[derive(Debug, Serialize)]
+pub(super) struct DefinitionRow {
+    pub(super) digest: String,
+    definition: String,
+}
+
+impl DefinitionRow {
+    pub(super) fn of(job: &Job) -> Fallible<Self> {
+        Ok(Self {
+            digest: job.digest(),
+            definition: serde_json::to_string(job)?,
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct JobChange {
+    job_id: String,
+    incarnation: i64,
+    revision: i64,
+    version: i64,
+    source: String,
+    digest: String,
+    first_seen_at: i64,
+    state: String,
+    wake_at: Option<i64>,
+    removed_at: Option<i64>,
+}
+
+impl JobChange {
+    pub(super) fn new(item: &JobCommit, row: JobRow) -> Fallible<Self> {
+        Ok(Self {
+            job_id: item.job_id.as_str().to_owned(),
+            incarnation: row.incarnation,
+            revision: row.revision,
+            version: row.version,
+            source: row.source,
+            digest: row.digest,
+            first_seen_at: row.first_seen_at,
+            state: serde_json::to_string(&item.state)?,
+            wake_at: item.wake_at.map(micros),
+            removed_at: row.removed_at,
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct NewOccurrence {
+    pub(super) occurrence_id: i64,
+    pub(super) job_id: String,
+    pub(super) incarnation: i64,
+    pub(super) kind: &'static str,
+    pub(super) request_id: Option<i64>,
+    pub(super) slot: Option<String>,
+    pub(super) nominal_at: i64,
+    pub(super) fire_at: i64,
+    pub(super) merged: Option<String>,
+    pub(super) cause: &'static str,
+    pub(super) digest: String,
+    pub(super) lane: String,
+    pub(super) destination: Option<String>,
+    pub(super) state: &'static str,
+    pub(super) reason: Option<&'static str>,
+    pub(super) accounted_at: i64,
+    pub(super) ended_at: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OccurrenceChange {
+    pub(super) occurrence_id: i64,
+    pub(super) state: String,
+    pub(super) reason: Option<&'static str>,
+    pub(super) ended_at: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct NewRange {
+    pub(super) job_id: String,
+    pub(super) incarnation: i64,
+    pub(super) first_nominal_at: i64,
+    pub(super) last_nominal_at: i64,
+    pub(super) first_slot: String,
+    pub(super) last_slot: String,
+    pub(super) slots: u64,
+    pub(super) reason: &'static str,
+    pub(super) recorded_at: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct NewRun {
+    pub(super) run_id: i64,
+    pub(super) occurrence_id: i64,
+    pub(super) job_id: String,
+    pub(super) lane: String,
+    pub(super) cause: &'static str,
+    pub(super) state: &'static str,
+    pub(super) reason: Option<&'static str>,
+    pub(super) due_at: i64,
+    pub(super) ended_at: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct RunChange {
+    pub(super) run_id: i64,
+    pub(super) state: &'static str,
+    pub(super) reason: Option<&'static str>,
+    pub(super) due_at: Option<i64>,
+    pub(super) ended_at: Option<i64>,
+    pub(super) epoch: i64,
+    pub(super) attempt_ended: bool,
+    pub(super) error: Option<String>,
+    pub(super) output: Option<String>,
+    pub(super) usage: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AttemptChange {
+    pub(super) run_id: i64,
+    pub(super) ended_at: i64,
+    pub(super) result: String,
+    pub(super) error: Option<String>,
+}
+
+/// What one item writes.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    pub(super) definitions: Vec<DefinitionRow>,
+    pub(super) jobs: Vec<JobChange>,
+    pub(super) new_occurrences: Vec<NewOccurrence>,
+    pub(super) occurrences: Vec<OccurrenceChange>,
+    pub(super) ranges: Vec<NewRange>,
+    pub(super) new_runs: Vec<NewRun>,
+    pub(super) runs: Vec<RunChange>,
+    pub(super) attempts: Vec<AttemptChange>,
+    pub(super) releases: Vec<Release>,
+    pub(super) removed: Vec<String>,
+}
+
+/// What a batch writes.
+pub(super) type Changes = Change;
+
+impl Change {
+    pub(super) fn add(&mut self, other: Self) {
+        self.definitions.extend(other.definitions);
+        self.jobs.extend(other.jobs);
+        self.new_occurrences.extend(other.new_occurrences);
+        self.occurrences.extend(other.occurrences);
+        self.ranges.extend(other.ranges);
+        self.new_runs.extend(other.new_runs);
+        self.runs.extend(other.runs);
+        self.attempts.extend(other.attempts);
+        self.releases.extend(other.releases);
+        self.removed.extend(other.removed);
+    }
+
+    pub(super) async fn write(self, conn: &mut SqliteConnection) -> Fallible<()> {
+        write_rows(conn, DEFINITIONS, &self.definitions).await?;
+        write_rows(conn, JOBS, &self.jobs).await?;
+        write_rows(conn, NEW_OCCURRENCES, &self.new_occurrences).await?;
+        write_rows(conn, OCCURRENCES, &self.occurrences).await?;
+        write_rows(conn, RANGES, &self.ranges).await?;
+        write_rows(conn, NEW_RUNS, &self.new_runs).await?;
+        write_rows(conn, RUNS, &self.runs).await?;
+        write_rows(conn, ATTEMPTS, &self.attempts).await
+    }
+}

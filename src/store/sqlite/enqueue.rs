@@ -1,0 +1,235 @@
+//! Messages on their way into the outbox.
+
+use std::collections::{BTreeSet, HashSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::{Row, SqliteConnection};
+
+use crate::{
+    message::Origin,
+    store::{Diagnostic, Level, NewMessage},
+    transcript::{Role, Visibility},
+};
+
+use super::{
+    diagnostics::Notes,
+    entries::{Book, NewRow},
+    failure::Fallible,
+    ids::{Ids, Kind},
+    rows::{At, micros, rows_for, write_rows},
+};
+
+const KEYS_IN_USE: &str = "\
+SELECT p.idempotency_key FROM json_each($1) AS x
+JOIN outbox_parts AS p ON p.idempotency_key = x.value";
+
+const INSERT_MESSAGES: &str = "\
+INSERT INTO outbox (message_id, producer, origin, ordinal, session_key, destination, agent, speaker,
+  trigger_source, job_id, job_name, zone, run_id, attempt, turn_id, on_unknown, parts, enqueued_at)
+SELECT x.value ->> 'message_id', x.value ->> 'producer', x.value ->> 'origin', x.value ->> 'ordinal',
+  x.value ->> 'session_key', x.value ->> 'destination', x.value ->> 'agent', x.value ->> 'speaker',
+  x.value ->> 'trigger_source', x.value ->> 'job_id', x.value ->> 'job_name', x.value ->> 'zone',
+  x.value ->> 'run_id', x.value ->> 'attempt', x.value ->> 'turn_id', x.value ->> 'on_unknown',
+  x.value ->> 'parts', x.value ->> 'enqueued_at'
+FROM json_each($1) AS x";
+
+const INSERT_PARTS: &str = "\
+INSERT INTO outbox_parts (part_id, message_id, part, session_key, begun, idempotency_key, text,
+  native, state, next_attempt_at, entry_id)
+SELECT x.value ->> 'part_id', x.value ->> 'message_id', x.value ->> 'part', x.value ->> 'session_key',
+  x.value ->> 'begun', x.value ->> 'idempotency_key', x.value ->> 'text', x.value ->> 'native',
+  'pending', x.value ->> 'next_attempt_at', x.value ->> 'entry_id'
+FROM json_each($1) AS x";
+
+#[derive(Debug, Serialize)]
+struct MessageRow {
+    message_id: i64,
+    producer: String,
+    origin: &'static str,
+    ordinal: u32,
+    session_key: String,
+    destination: String,
+    agent: String,
+    speaker: String,
+    trigger_source: Option<&'static str>,
+    job_id: Option<String>,
+    job_name: Option<String>,
+    zone: Option<String>,
+    run_id: Option<i64>,
+    attempt: Option<u32>,
+    turn_id: Option<i64>,
+    on_unknown: String,
+    parts: usize,
+    enqueued_at: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct PartRow {
+    part_id: i64,
+    message_id: i64,
+    part: usize,
+    session_key: String,
+    begun: bool,
+    idempotency_key: String,
+    text: Option<String>,
+    native: Option<String>,
+    next_attempt_at: i64,
+    entry_id: Option<i64>,
+}
+
+/// How many messages and parts these are; what [`enqueue`] needs ids for.
+pub(super) fn counts<'m>(messages: impl Iterator<Item = &'m NewMessage>) -> (usize, usize) {
+    messages.fold((0, 0), |(count, parts), message| {
+        (count + 1, parts + message.parts.len())
+    })
+}
+
+/// The session that gets a message's pending rows, if it gets any.
+pub(super) fn session_of(message: &NewMessage) -> Option<String> {
+    let is_reply = message.origin == Origin::TurnReply;
+    is_reply.then(|| message.destination.session_key().as_str().to_owned())
+}
+
+/// Puts messages in the outbox, with the pending rows of replies. A message of which any key is
+/// there already was enqueued by an earlier attempt, and is left out.
+pub(super) async fn enqueue(
+    conn: &mut SqliteConnection,
+    messages: Vec<At<NewMessage>>,
+    ids: &mut Ids,
+    book: &mut Book,
+    notes: &mut Notes,
+) -> Fallible<()> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let mut taken = keys_in_use(conn, &messages).await?;
+    let mut message_rows = Vec::new();
+    let mut part_rows = Vec::new();
+    for At { item, now } in messages {
+        let known = item
+            .parts
+            .iter()
+            .find(|part| taken.contains(part.key.as_str()));
+        if let Some(known) = known {
+            notes.add(already_there(&item, known.key.as_str()), now);
+            continue;
+        }
+        taken.extend(item.parts.iter().map(|part| part.key.as_str().to_owned()));
+        let message_id = ids.next(Kind::Message);
+        part_rows.extend(parts_of(&item, message_id, ids, book, now)?);
+        message_rows.push(message_row(item, message_id, now)?);
+    }
+    write_rows(conn, INSERT_MESSAGES, &message_rows).await?;
+    write_rows(conn, INSERT_PARTS, &part_rows).await
+}
+
+async fn keys_in_use(
+    conn: &mut SqliteConnection,
+    messages: &[At<NewMessage>],
+) -> Fallible<HashSet<String>> {
+    let keys: BTreeSet<&str> = messages
+        .iter()
+        .flat_map(|message| &message.item.parts)
+        .map(|part| part.key.as_str())
+        .collect();
+    let keys: Vec<&str> = keys.into_iter().collect();
+    let rows = rows_for(conn, KEYS_IN_USE, &keys).await?;
+    rows.iter()
+        .map(|row| Ok(row.try_get("idempotency_key")?))
+        .collect()
+}
+
+fn already_there(message: &NewMessage, key: &str) -> Diagnostic {
+    Diagnostic {
+        run_id: message.run.map(|(run, _)| run),
+        turn_id: message.turn_id,
+        part_id: None,
+        level: Level::Info,
+        code: "deduplicated",
+        message: format!("a message with the key {key} is in the outbox already"),
+    }
+}
+
+fn parts_of(
+    message: &NewMessage,
+    message_id: i64,
+    ids: &mut Ids,
+    book: &mut Book,
+    now: Timestamp,
+) -> Fallible<Vec<PartRow>> {
+    let session_key = message.destination.session_key();
+    let is_reply = message.origin == Origin::TurnReply;
+    let mut rows = Vec::with_capacity(message.parts.len());
+    for (index, part) in message.parts.iter().enumerate() {
+        let entry_id = part.text.as_ref().filter(|_| is_reply).map(|text| {
+            let row = pending_row(message, text, part.key.as_str(), now);
+            book.ensure(session_key.as_str(), Some(message.agent.as_str()), now);
+            book.add(session_key.as_str(), row, now)
+        });
+        rows.push(PartRow {
+            part_id: ids.next(Kind::Part),
+            message_id,
+            part: index + 1,
+            session_key: session_key.as_str().to_owned(),
+            begun: is_reply,
+            idempotency_key: part.key.as_str().to_owned(),
+            text: part.text.clone(),
+            native: part
+                .native
+                .as_ref()
+                .map(serde_json::to_string)
+                .transpose()?,
+            next_attempt_at: micros(now),
+            entry_id,
+        });
+    }
+    Ok(rows)
+}
+
+fn pending_row(message: &NewMessage, text: &str, key: &str, now: Timestamp) -> NewRow {
+    let row = NewRow::text(Role::Assistant, text, Visibility::Pending, now);
+    NewRow {
+        origin: Some(message.origin.as_str().to_owned()),
+        posted_by_job: message
+            .posted_by
+            .as_ref()
+            .map(|job| job.job_id.as_str().to_owned()),
+        turn_id: message.turn_id.map(|id| id.0),
+        run_id: message.run.map(|(run, _)| run.0),
+        attempt: message.run.map(|(_, attempt)| attempt),
+        idempotency_key: Some(key.to_owned()),
+        ..row.triggered_by(message.trigger_source)
+    }
+}
+
+fn message_row(message: NewMessage, message_id: i64, now: Timestamp) -> Fallible<MessageRow> {
+    let (job_id, job_name, zone) = match message.posted_by {
+        Some(job) => (
+            Some(job.job_id.as_str().to_owned()),
+            Some(job.name),
+            Some(job.zone),
+        ),
+        None => (None, None, None),
+    };
+    Ok(MessageRow {
+        message_id,
+        producer: message.producer,
+        origin: message.origin.as_str(),
+        ordinal: message.ordinal,
+        session_key: message.destination.session_key().as_str().to_owned(),
+        destination: serde_json::to_string(&message.destination)?,
+        agent: message.agent.as_str().to_owned(),
+        speaker: message.speaker,
+        trigger_source: message.trigger_source.map(|source| source.as_str()),
+        job_id,
+        job_name,
+        zone,
+        run_id: message.run.map(|(run, _)| run.0),
+        attempt: message.run.map(|(_, attempt)| attempt),
+        turn_id: message.turn_id.map(|id| id.0),
+        on_unknown: super::outbox::on_unknown_word(message.on_unknown).to_owned(),
+        parts: message.parts.len(),
+        enqueued_at: micros(now),
+    })
+}

@@ -1,0 +1,158 @@
+//! Forgetting: what is older than the retention says, a bounded number of rows at a time.
+//!
+//! Candidates are looked for beside the writer, which then deletes by id. Rows that a chat showed
+//! or may have shown, receipts and their keys, and ranges are never candidates.
+
+use jiff::{SignedDuration, Timestamp};
+use sqlx::{SqliteConnection, SqlitePool};
+
+use crate::directory::Retention;
+
+use super::{
+    failure::Fallible,
+    rows::{micros, text_instant},
+};
+
+/// How many rows of a kind go at most in one call.
+const MOST: i64 = 1000;
+
+const OLD_RUNS: &str = "\
+SELECT r.run_id FROM runs AS r
+WHERE r.ended_at IS NOT NULL AND r.ended_at < $1
+  AND NOT EXISTS (SELECT 1 FROM outbox AS o JOIN outbox_parts AS p ON p.message_id = o.message_id
+    WHERE o.run_id = r.run_id AND p.state IN ('pending', 'sending'))
+ORDER BY r.ended_at LIMIT $2";
+
+const OLD_SLOTS: &str = "\
+SELECT o.occurrence_id FROM occurrences AS o
+WHERE o.ended_at < $1 AND o.state = 'skipped'
+  AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.occurrence_id = o.occurrence_id)
+ORDER BY o.occurrence_id LIMIT $2";
+
+const OLD_ENTRIES: &str = "\
+SELECT e.id FROM ctx_sessions AS s JOIN ctx_session_entries AS e ON e.session_id = s.session_id
+WHERE s.session_key >= 'cron:' AND s.session_key < 'cron;'
+  AND e.visibility IN ('internal', 'interior') AND e.created_at < $1
+LIMIT $2";
+
+const OLD_ONE_SHOTS: &str = "\
+SELECT j.job_id FROM jobs AS j JOIN definitions AS d ON d.digest = j.digest
+WHERE j.removed_at IS NULL AND json_extract(d.definition, '$.schedule.when.at') IS NOT NULL
+  AND (SELECT max(o.ended_at) FROM occurrences AS o
+    WHERE o.job_id = j.job_id AND o.incarnation = j.incarnation AND o.kind = 'scheduled') < $1
+  AND NOT EXISTS (SELECT 1 FROM occurrences AS o
+    WHERE o.job_id = j.job_id AND o.incarnation = j.incarnation AND o.ended_at IS NULL)
+LIMIT $2";
+
+// A message goes as a whole, and only if no part of it can have been shown.
+const FORGET_PARTS: &str = "\
+DELETE FROM outbox_parts WHERE message_id IN (
+  SELECT o.message_id FROM json_each($1) AS x JOIN outbox AS o ON o.run_id = x.value
+  WHERE NOT EXISTS (SELECT 1 FROM outbox_parts AS q
+    WHERE q.message_id = o.message_id AND q.state NOT IN ('failed', 'cancelled')))";
+const FORGET_MESSAGES: &str = "\
+DELETE FROM outbox WHERE run_id IN (SELECT x.value FROM json_each($1) AS x)
+  AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q WHERE q.message_id = outbox.message_id)";
+const FORGET_DIAGNOSTICS: &str = "\
+DELETE FROM diagnostics WHERE run_id IN (SELECT x.value FROM json_each($1) AS x)";
+const OCCURRENCES_OF: &str = "\
+SELECT r.occurrence_id FROM json_each($1) AS x JOIN runs AS r ON r.run_id = x.value";
+const FORGET_RUNS: &str =
+    "DELETE FROM runs WHERE run_id IN (SELECT x.value FROM json_each($1) AS x)";
+const FORGET_OCCURRENCES: &str = "\
+DELETE FROM occurrences WHERE occurrence_id IN (SELECT x.value FROM json_each($1) AS x)";
+const FORGET_ENTRIES: &str = "\
+DELETE FROM ctx_session_entries WHERE id IN (SELECT x.value FROM json_each($1) AS x)
+  AND visibility IN ('internal', 'interior')";
+const REMOVE_JOBS: &str = "\
+UPDATE jobs SET removed_at = $2, wake_at = NULL, version = version + 1
+WHERE removed_at IS NULL AND job_id IN (SELECT x.value FROM json_each($1) AS x)
+  AND NOT EXISTS (SELECT 1 FROM occurrences AS o WHERE o.job_id = jobs.job_id
+    AND o.incarnation = jobs.incarnation AND o.ended_at IS NULL)";
+const MARK: &str = "\
+INSERT INTO facts (name, value) VALUES ('pruned_before', $1)
+ON CONFLICT (name) DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))";
+
+/// What may be forgotten.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    runs: Vec<i64>,
+    slots: Vec<i64>,
+    entries: Vec<i64>,
+    one_shots: Vec<String>,
+    runs_before: i64,
+}
+
+pub(super) async fn look(
+    pool: &SqlitePool,
+    retention: &Retention,
+    now: Timestamp,
+) -> Fallible<Candidates> {
+    let runs_before = micros(before(now, retention.runs));
+    let entries_before = text_instant(before(now, retention.job_sessions));
+    let one_shots_before = micros(before(now, retention.one_shots));
+    Ok(Candidates {
+        runs: sqlx::query_scalar(OLD_RUNS)
+            .bind(runs_before)
+            .bind(MOST)
+            .fetch_all(pool)
+            .await?,
+        slots: sqlx::query_scalar(OLD_SLOTS)
+            .bind(runs_before)
+            .bind(MOST)
+            .fetch_all(pool)
+            .await?,
+        entries: sqlx::query_scalar(OLD_ENTRIES)
+            .bind(entries_before)
+            .bind(MOST)
+            .fetch_all(pool)
+            .await?,
+        one_shots: sqlx::query_scalar(OLD_ONE_SHOTS)
+            .bind(one_shots_before)
+            .bind(MOST)
+            .fetch_all(pool)
+            .await?,
+        runs_before,
+    })
+}
+
+fn before(now: Timestamp, kept: SignedDuration) -> Timestamp {
+    now.saturating_sub(kept).unwrap_or(Timestamp::MIN)
+}
+
+/// Deletes the candidates; returns how many rows went.
+pub(super) async fn forget(
+    conn: &mut SqliteConnection,
+    found: Candidates,
+    now: Timestamp,
+) -> Fallible<u64> {
+    let mut gone = 0;
+    let runs = serde_json::to_string(&found.runs)?;
+    let mut occurrences: Vec<i64> = sqlx::query_scalar(OCCURRENCES_OF)
+        .bind(&runs)
+        .fetch_all(&mut *conn)
+        .await?;
+    occurrences.extend(found.slots);
+    let occurrences = serde_json::to_string(&occurrences)?;
+    let entries = serde_json::to_string(&found.entries)?;
+    for (sql, ids) in [
+        (FORGET_PARTS, &runs),
+        (FORGET_MESSAGES, &runs),
+        (FORGET_DIAGNOSTICS, &runs),
+        (FORGET_RUNS, &runs),
+        (FORGET_OCCURRENCES, &occurrences),
+        (FORGET_ENTRIES, &entries),
+    ] {
+        let done = sqlx::query(sql).bind(ids).execute(&mut *conn).await?;
+        gone += done.rows_affected();
+    }
+    let removal = sqlx::query(REMOVE_JOBS)
+        .bind(serde_json::to_string(&found.one_shots)?)
+        .bind(micros(now));
+    gone += removal.execute(&mut *conn).await?.rows_affected();
+    if gone > 0 {
+        let mark = sqlx::query(MARK).bind(found.runs_before.to_string());
+        mark.execute(&mut *conn).await?;
+    }
+    Ok(gone)
+}

@@ -1,0 +1,90 @@
+//! Workers: what one that starts finds left by one that died.
+
+use jiff::Timestamp;
+use sqlx::SqliteConnection;
+
+use crate::store::{Interrupted, WorkerId};
+
+use super::{
+    claim::{CLAIMED_PARTS, CLAIMED_RUNS, claimed_part, claimed_run},
+    failure::Fallible,
+    ids::{Ids, Kind},
+    resolution,
+    rows::{micros, rows_for},
+};
+
+/// A turn is tried once more after its process died, and not again.
+const TURN_ATTEMPTS: i64 = 2;
+
+const REGISTER: &str = "\
+INSERT INTO workers (worker_id, started_at, version, zone_data) VALUES ($1, $2, $3, $4)";
+
+const RECORD_ZONE_DATA: &str = "\
+INSERT INTO facts (name, value) VALUES ('zone_data', $1)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
+const RUNNING: &str = "SELECT run_id FROM runs WHERE state = 'running' ORDER BY run_id";
+
+// A part without a lease is between two tries: nobody was sending it.
+const IN_FLIGHT: &str = "\
+SELECT part_id FROM outbox_parts
+WHERE state IN ('pending', 'sending') AND state = 'sending' AND epoch IS NOT NULL ORDER BY part_id";
+
+const FAIL_TURNS: &str = "\
+UPDATE turns SET state = 'failed', epoch = epoch + 1, ended_at = $2, error = 'interrupted twice'
+WHERE state = 'running' AND attempts >= $1";
+
+const REQUEUE_TURNS: &str =
+    "UPDATE turns SET state = 'waiting', epoch = epoch + 1 WHERE state = 'running'";
+
+const FREE_LANES: &str = "\
+UPDATE lanes SET holder = NULL, worker_id = NULL, taken_at = NULL WHERE holder IS NOT NULL";
+
+const STOP: &str = "UPDATE workers SET stopped_at = $2 WHERE worker_id = $1";
+
+pub(super) async fn begin(
+    conn: &mut SqliteConnection,
+    zone_data: &str,
+    now: Timestamp,
+) -> Fallible<(WorkerId, Interrupted)> {
+    let id = Ids::take_one(conn, Kind::Worker).await?;
+    sqlx::query(REGISTER)
+        .bind(id)
+        .bind(micros(now))
+        .bind(env!("CARGO_PKG_VERSION"))
+        .bind(zone_data)
+        .execute(&mut *conn)
+        .await?;
+    let fact = sqlx::query(RECORD_ZONE_DATA).bind(zone_data);
+    fact.execute(&mut *conn).await?;
+    let interrupted = interrupted(conn).await?;
+    let failed = sqlx::query(FAIL_TURNS)
+        .bind(TURN_ATTEMPTS)
+        .bind(micros(now));
+    failed.execute(&mut *conn).await?;
+    sqlx::query(REQUEUE_TURNS).execute(&mut *conn).await?;
+    sqlx::query(FREE_LANES).execute(&mut *conn).await?;
+    resolution::apply_in_free_lanes(conn, now).await?;
+    Ok((WorkerId(id), interrupted))
+}
+
+async fn interrupted(conn: &mut SqliteConnection) -> Fallible<Interrupted> {
+    let runs: Vec<i64> = sqlx::query_scalar(RUNNING).fetch_all(&mut *conn).await?;
+    let parts: Vec<i64> = sqlx::query_scalar(IN_FLIGHT).fetch_all(&mut *conn).await?;
+    let runs = rows_for(conn, CLAIMED_RUNS, &runs).await?;
+    let parts = rows_for(conn, CLAIMED_PARTS, &parts).await?;
+    Ok(Interrupted {
+        runs: runs.iter().map(claimed_run).collect::<Fallible<_>>()?,
+        parts: parts.iter().map(claimed_part).collect::<Fallible<_>>()?,
+    })
+}
+
+pub(super) async fn end(
+    conn: &mut SqliteConnection,
+    worker: WorkerId,
+    now: Timestamp,
+) -> Fallible<()> {
+    let query = sqlx::query(STOP).bind(worker.0).bind(micros(now));
+    query.execute(&mut *conn).await?;
+    Ok(())
+}
