@@ -3,7 +3,7 @@
 //! Session keys and idempotency keys are made here and nowhere else, so that an inbound message and
 //! an outbound one meet in the same session, and every attempt to send carries the same key.
 
-use std::{borrow::Borrow, fmt};
+use std::{borrow::Borrow, fmt, str::FromStr};
 
 use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,13 @@ macro_rules! name_type {
         impl TryFrom<String> for $name {
             type Error = InvalidName;
             fn try_from(text: String) -> Result<Self, InvalidName> {
+                Self::new(text)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(text: &str) -> Result<Self, InvalidName> {
                 Self::new(text)
             }
         }

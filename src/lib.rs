@@ -20,18 +20,18 @@ pub mod agent;
 pub mod channel;
 #[cfg(feature = "runtime")]
 pub mod clock;
+#[cfg(feature = "http-client")]
+pub mod http_client;
 #[cfg(feature = "runtime")]
 pub mod outbound;
+#[cfg(feature = "runtime")]
+pub mod secret;
 #[cfg(feature = "runtime")]
 pub mod session;
 #[cfg(feature = "runtime")]
 pub mod store;
 #[cfg(feature = "runtime")]
 pub mod worker;
-#[cfg(feature = "http-client")]
-pub mod http_client;
-#[cfg(feature = "runtime")]
-pub mod secret;
 
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -134,6 +134,7 @@ CREATE TABLE diagnostics (
 ) STRICT;
 
 CREATE INDEX idx_diagnostics_run ON diagnostics (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX idx_diagnostics_part ON diagnostics (part_id) WHERE part_id IS NOT NULL;
 
 -- The chats of the jobs file, so that commands and confirmations know whose they are.
 CREATE TABLE chats (

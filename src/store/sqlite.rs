@@ -4,6 +4,7 @@
 //! happens twice. The writing task performs everything that waits in one transaction.
 
 use std::{
+    collections::HashSet,
     fmt,
     path::{Path, PathBuf},
     time::Duration,
@@ -181,6 +182,20 @@ impl Store for SqliteStore {
         self.writer()?
             .perform(move |conn| {
                 Box::pin(async move { workers::begin(conn, &zone_data, now).await })
+            })
+            .await
+    }
+
+    async fn reclaim(
+        &self,
+        worker: WorkerId,
+        at_work: &HashSet<String>,
+        now: Timestamp,
+    ) -> Result<Interrupted, StoreError> {
+        let at_work = at_work.clone();
+        self.writer()?
+            .perform(move |conn| {
+                Box::pin(async move { workers::reclaim(conn, worker, &at_work, now).await })
             })
             .await
     }

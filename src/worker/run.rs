@@ -191,11 +191,18 @@ impl Worker {
                     Err(error) => report(Err(error)),
                 }
             }
-            Chore::Prune => match self.store.prune(&self.services.retention, now).await {
-                Ok(0) => {}
-                Ok(rows) => tracing::info!(rows, "pruned"),
-                Err(error) => report(Err(error)),
-            },
+            Chore::Prune => self.prune(now).await,
+        }
+    }
+
+    async fn prune(&self, now: Timestamp) {
+        let Some(retention) = &self.services.retention else {
+            return;
+        };
+        match self.store.prune(retention, now).await {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(rows, "pruned"),
+            Err(error) => report(Err(error)),
         }
     }
 

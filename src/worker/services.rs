@@ -22,8 +22,8 @@ pub struct Services {
     pub max_concurrent: usize,
     /// How long a person's turn may take.
     pub turn_timeout: SignedDuration,
-    /// How long rows are kept.
-    pub retention: Retention,
+    /// How long rows are kept; `None` where nobody can say, so that nothing is pruned.
+    pub retention: Option<Retention>,
     /// A fingerprint of the zone data in use.
     pub zone_data: String,
 }

@@ -24,7 +24,11 @@ macro_rules! listing {
             "SELECT p.part_id, p.message_id, p.part, o.parts, p.state, p.reason, p.why, o.origin, \
              o.destination, p.session_key, p.idempotency_key, p.text, p.native IS NOT NULL AS native, \
              o.job_id, o.job_name, o.zone, o.run_id, o.turn_id, o.on_unknown, p.attempts, \
-             o.enqueued_at, p.first_attempt_at, p.next_attempt_at, p.settled_at, p.channel_message_id ",
+             o.enqueued_at, p.first_attempt_at, p.next_attempt_at, p.settled_at, p.channel_message_id, \
+             EXISTS (SELECT 1 FROM diagnostics AS d WHERE d.part_id = p.part_id AND d.code = 'order') \
+               AS settled_late, \
+             EXISTS (SELECT 1 FROM diagnostics AS d WHERE d.part_id = p.part_id AND d.code = 'other-agent') \
+               AS written_elsewhere ",
             $tail
         )
     };
@@ -171,6 +175,8 @@ fn outbox_row(row: &SqliteRow) -> Fallible<OutboxRow> {
         next_attempt_at: row.instant("next_attempt_at")?,
         settled_at: row.instant_or_none("settled_at")?,
         channel_message_id: row.get("channel_message_id")?,
+        settled_late: row.get("settled_late")?,
+        written_elsewhere: row.get("written_elsewhere")?,
     })
 }
 

@@ -1,5 +1,7 @@
 //! Workers: what one that starts finds left by one that died.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
@@ -10,7 +12,7 @@ use super::{
     failure::Fallible,
     ids::{Ids, Kind},
     resolution,
-    rows::{micros, rows_for},
+    rows::{micros, rows_for, write_rows},
 };
 
 /// A turn is tried once more after its process died, and not again.
@@ -39,6 +41,21 @@ const REQUEUE_TURNS: &str =
 
 const FREE_LANES: &str = "\
 UPDATE lanes SET holder = NULL, worker_id = NULL, taken_at = NULL WHERE holder IS NOT NULL";
+
+const HELD: &str = "\
+SELECT session_key, holder FROM lanes WHERE worker_id = $1 AND holder IS NOT NULL";
+
+const FREE_LANES_NAMED: &str = "\
+UPDATE lanes SET holder = NULL, worker_id = NULL, taken_at = NULL
+WHERE session_key IN (SELECT x.value FROM json_each($1) AS x)";
+
+const FAIL_TURNS_NAMED: &str = "\
+UPDATE turns SET state = 'failed', epoch = epoch + 1, ended_at = $2, error = 'interrupted twice'
+WHERE state = 'running' AND attempts >= $1 AND turn_id IN (SELECT x.value FROM json_each($3) AS x)";
+
+const REQUEUE_TURNS_NAMED: &str = "\
+UPDATE turns SET state = 'waiting', epoch = epoch + 1
+WHERE state = 'running' AND turn_id IN (SELECT x.value FROM json_each($1) AS x)";
 
 const STOP: &str = "UPDATE workers SET stopped_at = $2 WHERE worker_id = $1";
 
@@ -71,12 +88,61 @@ pub(super) async fn begin(
 async fn interrupted(conn: &mut SqliteConnection) -> Fallible<Interrupted> {
     let runs: Vec<i64> = sqlx::query_scalar(RUNNING).fetch_all(&mut *conn).await?;
     let parts: Vec<i64> = sqlx::query_scalar(IN_FLIGHT).fetch_all(&mut *conn).await?;
-    let runs = rows_for(conn, CLAIMED_RUNS, &runs).await?;
-    let parts = rows_for(conn, CLAIMED_PARTS, &parts).await?;
+    claimed(conn, &runs, &parts).await
+}
+
+async fn claimed(
+    conn: &mut SqliteConnection,
+    runs: &[i64],
+    parts: &[i64],
+) -> Fallible<Interrupted> {
+    let runs = rows_for(conn, CLAIMED_RUNS, runs).await?;
+    let parts = rows_for(conn, CLAIMED_PARTS, parts).await?;
     Ok(Interrupted {
         runs: runs.iter().map(claimed_run).collect::<Fallible<_>>()?,
         parts: parts.iter().map(claimed_part).collect::<Fallible<_>>()?,
     })
+}
+
+/// Takes back the lanes that a living worker holds and does not work in.
+pub(super) async fn reclaim(
+    conn: &mut SqliteConnection,
+    worker: WorkerId,
+    at_work: &HashSet<String>,
+    now: Timestamp,
+) -> Fallible<Interrupted> {
+    let held: Vec<(String, String)> = sqlx::query_as(HELD)
+        .bind(worker.0)
+        .fetch_all(&mut *conn)
+        .await?;
+    let (mut lanes, mut runs, mut turns, mut parts) = (vec![], vec![], vec![], vec![]);
+    for (lane, holder) in held {
+        if at_work.contains(&holder) {
+            continue;
+        }
+        lanes.push(lane);
+        match holder.split_once(':').map(|(kind, id)| (kind, id.parse())) {
+            Some(("run", Ok(id))) => runs.push(id),
+            Some(("turn", Ok(id))) => turns.push(id),
+            Some(("part", Ok(id))) => parts.push(id),
+            Some(_) | None => {}
+        }
+    }
+    if lanes.is_empty() {
+        return Ok(Interrupted::default());
+    }
+    let interrupted = claimed(conn, &runs, &parts).await?;
+    let turns = serde_json::to_string::<Vec<i64>>(&turns)?;
+    let failed = sqlx::query(FAIL_TURNS_NAMED)
+        .bind(TURN_ATTEMPTS)
+        .bind(micros(now))
+        .bind(&turns);
+    failed.execute(&mut *conn).await?;
+    let requeued = sqlx::query(REQUEUE_TURNS_NAMED).bind(&turns);
+    requeued.execute(&mut *conn).await?;
+    write_rows(conn, FREE_LANES_NAMED, &lanes).await?;
+    resolution::apply_in_free_lanes(conn, now).await?;
+    Ok(interrupted)
 }
 
 pub(super) async fn end(

@@ -1,0 +1,495 @@
+//! A worker with a real store, and a clock, agents and channels that a test steers.
+//!
+//! What a channel showed is kept by the channel itself, outside the database, as a real one would.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use chatcron::{
+    agent::{Agent, AgentError, AgentReply, AgentTurn},
+    channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
+    clock::Clock,
+    config::{self, JobsFile},
+    ids::{ChatName, SessionKey},
+    message::{Receipt, RefusalScope, SendAnswer, StopsAddress},
+    outbound::{
+        Channels,
+        verify::{Evidence, Report, ShownLine, verify},
+    },
+    store::{
+        InboundMessage, OutboxScope, RunFilter, RunRow, Store, WindowOf,
+        sqlite::{OpenMode, SqliteStore},
+    },
+    transcript::Entry,
+    worker::{Scope, Services, Worker, apply_jobs},
+};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// A clock that stands until it is moved.
+pub(crate) struct TestClock {
+    now: watch::Sender<Timestamp>,
+}
+
+impl TestClock {
+    pub(crate) fn at(text: &str) -> Arc<Self> {
+        let (now, _) = watch::channel(text.parse().unwrap());
+        Arc::new(Self { now })
+    }
+
+    pub(crate) fn set(&self, text: &str) {
+        self.now.send_replace(text.parse().unwrap());
+    }
+
+    pub(crate) fn move_to(&self, at: Timestamp) {
+        self.now.send_replace(at);
+    }
+
+    pub(crate) fn advance(&self, by: SignedDuration) {
+        let to = self.now() + by;
+        self.now.send_replace(to);
+    }
+}
+
+#[async_trait]
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        *self.now.borrow()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        let until = self.now() + SignedDuration::try_from(duration).unwrap();
+        let mut now = self.now.subscribe();
+        now.wait_for(|now| *now >= until).await.unwrap();
+    }
+}
+
+type Script = dyn FnMut(&AgentTurn) -> Result<AgentReply, AgentError> + Send;
+
+/// An agent that answers by a script, and remembers what it was asked.
+#[derive(Clone)]
+pub(crate) struct TestAgent {
+    script: Arc<Mutex<Box<Script>>>,
+    asked: Arc<Mutex<Vec<AgentTurn>>>,
+    /// Turns wait here while it is closed.
+    gate: watch::Sender<bool>,
+}
+
+impl TestAgent {
+    /// Answers with the last words of the prompt.
+    pub(crate) fn echo() -> Self {
+        Self::scripted(|turn| Ok(words(&last_words(turn))))
+    }
+
+    pub(crate) fn scripted(
+        script: impl FnMut(&AgentTurn) -> Result<AgentReply, AgentError> + Send + 'static,
+    ) -> Self {
+        Self {
+            script: Arc::new(Mutex::new(Box::new(script))),
+            asked: Arc::default(),
+            gate: watch::channel(true).0,
+        }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<AgentTurn> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn last_asked(&self) -> AgentTurn {
+        self.asked().pop().expect("the agent was asked")
+    }
+
+    pub(crate) fn close(&self) {
+        self.gate.send_replace(false);
+    }
+
+    pub(crate) fn open(&self) {
+        self.gate.send_replace(true);
+    }
+
+    /// Waits until so many turns have been asked.
+    pub(crate) async fn until_asked(&self, count: usize) {
+        for _ in 0..2000 {
+            if self.asked.lock().unwrap().len() >= count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("the agent was not asked {count} times");
+    }
+}
+
+#[async_trait]
+impl Agent for TestAgent {
+    async fn reply(
+        &self,
+        turn: &AgentTurn,
+        _: &CancellationToken,
+    ) -> Result<AgentReply, AgentError> {
+        self.asked.lock().unwrap().push(turn.clone());
+        self.gate.subscribe().wait_for(|open| *open).await.unwrap();
+        (self.script.lock().unwrap())(turn)
+    }
+}
+
+/// A reply that is only words.
+pub(crate) fn words(text: &str) -> AgentReply {
+    AgentReply {
+        text: text.to_owned(),
+        ..AgentReply::default()
+    }
+}
+
+/// What a turn is asked at last.
+pub(crate) fn last_words(turn: &AgentTurn) -> String {
+    turn.prompt.last().unwrap().content.text()
+}
+
+/// What a channel does with one part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Does {
+    Show,
+    /// Shows it, and the answer is lost.
+    ShowAndLose,
+    /// Does not show it, and nobody can tell.
+    Lose,
+    Refuse(i64),
+    RefuseEverybody(i64),
+    Permanent,
+    Blocked,
+    Move(&'static str),
+}
+
+/// A channel that keeps what it showed.
+#[derive(Clone)]
+pub(crate) struct TestChannel {
+    ability: Ability,
+    limit: usize,
+    shown: Arc<Mutex<Vec<(SessionKey, ShownLine)>>>,
+    script: Arc<Mutex<VecDeque<Does>>>,
+    attempts: Arc<Mutex<u32>>,
+}
+
+impl TestChannel {
+    pub(crate) fn new(ability: Ability) -> Self {
+        Self {
+            ability,
+            limit: 4096,
+            shown: Arc::default(),
+            script: Arc::default(),
+            attempts: Arc::default(),
+        }
+    }
+
+    pub(crate) fn keyed() -> Self {
+        Self::new(Ability::Keyed { window: None })
+    }
+
+    pub(crate) fn blind() -> Self {
+        Self::new(Ability::Blind)
+    }
+
+    pub(crate) fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// What it does with the next parts; after them it shows everything.
+    pub(crate) fn will(&self, script: impl IntoIterator<Item = Does>) {
+        self.script.lock().unwrap().extend(script);
+    }
+
+    pub(crate) fn attempts(&self) -> u32 {
+        *self.attempts.lock().unwrap()
+    }
+
+    pub(crate) fn lines(&self, session: &SessionKey) -> Vec<ShownLine> {
+        let shown = self.shown.lock().unwrap();
+        let here = shown.iter().filter(|(chat, _)| chat == session);
+        here.map(|(_, line)| line.clone()).collect()
+    }
+
+    fn show(&self, part: &OutgoingPart) -> Receipt {
+        let mut shown = self.shown.lock().unwrap();
+        let key = part.key.as_str().to_owned();
+        if let Ability::Keyed { .. } = self.ability
+            && let Some((_, line)) = shown
+                .iter()
+                .find(|(_, line)| line.key.as_ref() == Some(&key))
+        {
+            return receipt(line);
+        }
+        let text = match &part.body {
+            OutgoingBody::Text(text) => text.clone(),
+            OutgoingBody::Native(body) => body.to_string(),
+        };
+        let line = ShownLine {
+            message_id: (shown.len() + 1).to_string(),
+            key: Some(key),
+            text,
+        };
+        let receipt = receipt(&line);
+        shown.push((part.destination.session_key(), line));
+        receipt
+    }
+}
+
+fn receipt(line: &ShownLine) -> Receipt {
+    Receipt {
+        message_id: line.message_id.clone(),
+        shown_at: None,
+    }
+}
+
+#[async_trait]
+impl Channel for TestChannel {
+    fn ability(&self) -> Ability {
+        self.ability
+    }
+
+    fn limit(&self) -> TextLimit {
+        TextLimit {
+            max: Some(self.limit),
+            unit: TextUnit::Utf16,
+        }
+    }
+
+    async fn send(&self, part: &OutgoingPart, _: Timestamp) -> SendAnswer {
+        *self.attempts.lock().unwrap() += 1;
+        let does = self
+            .script
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or(Does::Show);
+        let ambiguous = || SendAnswer::Ambiguous {
+            why: "the connection broke".to_owned(),
+        };
+        let refused = |seconds, scope| SendAnswer::Refused {
+            retry_after: Some(SignedDuration::from_secs(seconds)),
+            scope,
+            why: "slow down".to_owned(),
+        };
+        let permanent = |stops_address| SendAnswer::Permanent {
+            why: "chat not found".to_owned(),
+            stops_address,
+        };
+        match does {
+            Does::Show => SendAnswer::Receipt(self.show(part)),
+            Does::ShowAndLose => {
+                self.show(part);
+                ambiguous()
+            }
+            Does::Lose => ambiguous(),
+            Does::Refuse(seconds) => refused(seconds, RefusalScope::Chat),
+            Does::RefuseEverybody(seconds) => refused(seconds, RefusalScope::Channel),
+            Does::Permanent => permanent(StopsAddress::No),
+            Does::Blocked => permanent(StopsAddress::Yes),
+            Does::Move(to) => SendAnswer::Moved { to: to.to_owned() },
+        }
+    }
+}
+
+/// A jobs file, its database, and everything around it.
+pub(crate) struct World {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) file: JobsFile,
+    pub(crate) agents: BTreeMap<String, Arc<dyn Agent>>,
+    pub(crate) channels: BTreeMap<String, Arc<dyn Channel>>,
+    pub(crate) webhook: Option<Arc<dyn Channel>>,
+}
+
+impl World {
+    /// Reads a jobs file, which must be right, at an instant.
+    pub(crate) async fn new(jobs: &str, now: &str) -> Self {
+        let clock = TestClock::at(now);
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder.path().join("chatcron.db")).await;
+        Self {
+            file: read(jobs, clock.now()),
+            folder,
+            clock,
+            store: Arc::new(store),
+            agents: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            webhook: None,
+        }
+    }
+
+    pub(crate) fn with_agent(mut self, name: &str, agent: impl Agent) -> Self {
+        self.agents.insert(name.to_owned(), Arc::new(agent));
+        self
+    }
+
+    pub(crate) fn with_channel(mut self, name: &str, channel: impl Channel) -> Self {
+        self.channels.insert(name.to_owned(), Arc::new(channel));
+        self
+    }
+
+    pub(crate) fn with_webhook(mut self, channel: impl Channel) -> Self {
+        self.webhook = Some(Arc::new(channel));
+        self
+    }
+
+    /// Puts another jobs file in the place of the present one; a worker begun later has it.
+    pub(crate) fn edit(&mut self, jobs: &str) {
+        self.file = read(jobs, self.clock.now());
+    }
+
+    pub(crate) fn services(&self) -> Services {
+        let agents = self.agents.iter().map(|(name, agent)| {
+            let name = chatcron::ids::AgentName::new(name.clone()).unwrap();
+            (name, agent.clone())
+        });
+        let named = self.channels.iter().map(|(name, channel)| {
+            let name = chatcron::ids::ChannelName::new(name.clone()).unwrap();
+            (name, channel.clone())
+        });
+        Services {
+            directory: self.file.directory.clone(),
+            agents: agents.collect(),
+            channels: Arc::new(Channels {
+                named: named.collect(),
+                webhook: self.webhook.clone(),
+            }),
+            max_concurrent: usize::try_from(self.file.max_concurrent).unwrap(),
+            turn_timeout: Services::TURN_TIMEOUT,
+            retention: self.file.retention.clone(),
+            zone_data: "test".to_owned(),
+        }
+    }
+
+    /// Begins a worker and applies the jobs file, as a start of the process would.
+    pub(crate) async fn start(&self) -> Worker {
+        self.start_in(Scope::All).await
+    }
+
+    pub(crate) async fn start_in(&self, scope: Scope) -> Worker {
+        let store: Arc<dyn Store> = self.store.clone();
+        let worker = Worker::begin(store, self.clock.clone(), self.services(), scope)
+            .await
+            .unwrap();
+        let now = self.clock.now();
+        let directory = &self.file.directory;
+        let change = apply_jobs(
+            &*self.store,
+            "jobs.toml",
+            &self.file.jobs,
+            &[],
+            directory,
+            now,
+        )
+        .await
+        .unwrap();
+        assert!(change.refused.is_empty(), "{:?}", change.refused);
+        worker
+    }
+
+    /// Moves the clock and lets the worker do everything that is then due.
+    pub(crate) async fn run_at(&self, worker: &mut Worker, at: &str) {
+        self.clock.set(at);
+        worker.until_quiet().await.unwrap();
+    }
+
+    pub(crate) fn session(&self, chat: &str) -> SessionKey {
+        self.file.directory.chats[&ChatName::new(chat).unwrap()].session_key()
+    }
+
+    /// Stores a person's message; the worker has yet to run its turn.
+    pub(crate) async fn say(&self, chat: &str, text: &str) -> chatcron::ids::TurnId {
+        let inbound = InboundMessage {
+            session_key: self.session(chat),
+            text: text.to_owned(),
+            source: "say",
+            raw_entry: None,
+            raw_line: None,
+            sender_display: None,
+            sender_id_raw: None,
+            channel_message_id: None,
+        };
+        self.store
+            .request_turn(inbound, self.clock.now())
+            .await
+            .unwrap()
+    }
+
+    /// The texts of a chat's transcript, in order.
+    pub(crate) async fn transcript(&self, chat: &str) -> Vec<String> {
+        texts(&self.entries(chat, WindowOf::Shown).await)
+    }
+
+    pub(crate) async fn entries(&self, chat: &str, window: WindowOf) -> Vec<Entry> {
+        self.store
+            .transcript(&self.session(chat), window)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn runs(&self) -> Vec<RunRow> {
+        let mut runs = self.store.runs(&RunFilter::default()).await.unwrap();
+        runs.reverse();
+        runs
+    }
+
+    /// The states of all parts, in order.
+    pub(crate) async fn parts(&self) -> Vec<&'static str> {
+        let parts = self.store.outbox(OutboxScope::All).await.unwrap();
+        parts.iter().map(|part| part.state.as_str()).collect()
+    }
+
+    /// Compares the transcripts of these chats with what the channel showed.
+    pub(crate) async fn verify(&self, channel: &TestChannel, chats: &[&str]) -> Report {
+        let mut evidence = Vec::new();
+        for chat in chats {
+            let session_key = self.session(chat);
+            evidence.push(Evidence {
+                rows: self
+                    .store
+                    .transcript(&session_key, WindowOf::Shown)
+                    .await
+                    .unwrap(),
+                parts: self.store.shown_parts(&session_key).await.unwrap(),
+                log: Some(channel.lines(&session_key)),
+                session_key,
+            });
+        }
+        verify(&evidence)
+    }
+
+    /// Asserts that they agree.
+    pub(crate) async fn assert_verified(&self, channel: &TestChannel, chats: &[&str]) {
+        let report = self.verify(channel, chats).await;
+        assert!(report.holds(), "{:#?}", report.findings);
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join("chatcron.db")
+    }
+}
+
+pub(crate) async fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, OpenMode::CreateIfMissing)
+        .await
+        .unwrap()
+}
+
+fn read(jobs: &str, now: Timestamp) -> JobsFile {
+    let no_files = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let loaded = config::parse(jobs, &no_files, now);
+    assert!(!loaded.has_errors(), "{:#?}", loaded.problems);
+    loaded.file.unwrap()
+}
+
+pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
+    entries.iter().map(|entry| entry.content.text()).collect()
+}
