@@ -8,12 +8,25 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
+mod chat;
 mod check;
+mod control;
+mod database;
+mod errand;
 mod exit;
 mod failure;
 mod jobs_file;
+mod logs;
+mod plan;
+mod reload;
 mod report;
+mod reset;
+mod run;
+mod say;
 mod schema;
+mod signals;
+mod trigger;
+mod wiring;
 
 pub use exit::Exit;
 
@@ -30,8 +43,14 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Arguments),
     Check(check::Arguments),
     Schema(schema::Arguments),
+    Trigger(trigger::Arguments),
+    Pause(control::PauseArguments),
+    Resume(control::ResumeArguments),
+    Say(say::Arguments),
+    Reset(reset::Arguments),
 }
 
 /// Runs the command that the arguments name, and says how it went.
@@ -49,8 +68,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let outcome = match &arguments.command {
+        Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Check(arguments) => check::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
+        Command::Trigger(arguments) => block_on(trigger::run(arguments)),
+        Command::Pause(arguments) => block_on(control::pause(arguments)),
+        Command::Resume(arguments) => block_on(control::resume(arguments)),
+        Command::Say(arguments) => block_on(say::run(arguments)),
+        Command::Reset(arguments) => block_on(reset::run(arguments)),
     };
     match outcome {
         Ok(exit) => exit.into(),
@@ -58,6 +83,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let _ = writeln!(io::stderr(), "{failure}");
             failure.exit.into()
         }
+    }
+}
+
+/// Runs what waits on databases and networks.
+fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => Err(Failure::new(
+            Exit::CannotRead,
+            format!("cannot start: {error}"),
+        )),
     }
 }
 
@@ -83,8 +123,17 @@ enum Colour {
 impl Colour {
     /// Colour only where a person looks, and not where they said no.
     fn of_stdout() -> Self {
+        Self::of(&io::stdout())
+    }
+
+    /// The same for what is told on stderr.
+    fn of_stderr() -> Self {
+        Self::of(&io::stderr())
+    }
+
+    fn of(stream: &impl IsTerminal) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        if refused || !io::stdout().is_terminal() {
+        if refused || !stream.is_terminal() {
             Self::Plain
         } else {
             Self::Styled

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 
 use crate::{
     cli::{Exit, failure::Failure},
-    config::{self, Loaded},
+    config::{self, JobsFile, Loaded},
+    ids::JobId,
 };
 
 /// Loads a jobs file; the paths in it are relative to it.
@@ -18,9 +19,31 @@ use crate::{
 /// Where the file itself cannot be read. What is wrong in it is in [`Loaded`].
 pub(super) fn load(path: &Path, now: Timestamp) -> Result<Loaded, Failure> {
     let source = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    let folder: PathBuf = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    let folder = folder(path);
     let read_file = |relative: &Path| fs::read_to_string(folder.join(relative));
     Ok(config::parse(&source, &read_file, now))
+}
+
+/// The folder of a file; what relative paths in a jobs file are relative to.
+pub(super) fn folder(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        Some(_) | None => PathBuf::from("."),
+    }
+}
+
+/// The name under which a file's jobs are stored; moving the file together with its database keeps
+/// them its own.
+pub(super) fn source(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// The ids of the jobs that are in the file and left out, as far as they are ids.
+pub(super) fn bad_ids(file: &JobsFile) -> Vec<JobId> {
+    let ids = file.bad_jobs.iter();
+    ids.filter_map(|bad| JobId::new(bad.name.clone()).ok())
+        .collect()
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {

@@ -1,0 +1,102 @@
+//! `chatcron pause` and `chatcron resume`.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use crate::{
+    cli::{Exit, database, failure::Failure, print},
+    clock::{Clock, SystemClock},
+    directory::Chat,
+    ids::{ChatName, JobId},
+    store::{
+        Store,
+        sqlite::{OpenMode, SqliteStore},
+    },
+    worker::{Applied, Change, ChangeError, What, apply_changes},
+};
+
+/// Let nothing of a job start until it is resumed.
+///
+/// A run under way finishes; its retry does not start. Slots that pass are recorded as skipped.
+#[derive(Debug, clap::Args)]
+pub(super) struct PauseArguments {
+    /// The job.
+    job: JobId,
+    /// Why, for whoever looks.
+    #[arg(long, default_value = "paused by hand")]
+    reason: String,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+/// Let a paused job run again, from its next slot on.
+#[derive(Debug, clap::Args)]
+pub(super) struct ResumeArguments {
+    /// The job.
+    job: JobId,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+/// Where the database of a command is that needs no jobs file.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct PlaceArguments {
+    /// The jobs file beside which the database is.
+    #[arg(long, default_value = "jobs.toml", value_name = "FILE")]
+    pub(super) file: PathBuf,
+    #[command(flatten)]
+    pub(super) database: database::DatabaseArguments,
+}
+
+impl PlaceArguments {
+    pub(super) async fn open(&self) -> Result<SqliteStore, Failure> {
+        let path = self.database.path(&self.file)?;
+        database::open(&path, OpenMode::MustExist).await
+    }
+}
+
+pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
+    let store = arguments.place.open().await?;
+    let job = &arguments.job;
+    change(&store, job, What::Pause(arguments.reason.clone())).await?;
+    print(&format!(
+        "{job} is paused; `chatcron resume {job}` lets it run again\n"
+    ))?;
+    Ok(Exit::Fine)
+}
+
+pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
+    let store = arguments.place.open().await?;
+    let job = &arguments.job;
+    let applied = change(&store, job, What::Resume).await?;
+    let next = match applied.wake_at {
+        Some(next) => format!("next at {next}"),
+        None => "it has no next slot".to_owned(),
+    };
+    print(&format!("{job} runs again; {next}\n"))?;
+    Ok(Exit::Fine)
+}
+
+/// Decides and commits one change, beside a worker or without one.
+pub(super) async fn change(store: &dyn Store, job: &JobId, what: What) -> Result<Applied, Failure> {
+    let failed = |error| database::failure(&error);
+    let chats: BTreeMap<ChatName, Chat> = store
+        .chats()
+        .await
+        .map_err(failed)?
+        .into_iter()
+        .map(|chat| (chat.name.clone(), chat))
+        .collect();
+    let changes = [Change::new(job.clone(), what)];
+    let answers = apply_changes(store, &chats, &changes, SystemClock.now())
+        .await
+        .map_err(failed)?;
+    match answers.into_iter().next() {
+        Some(Ok(applied)) => Ok(applied),
+        Some(Err(error @ ChangeError::NoSuchJob { .. })) => {
+            Err(Failure::new(Exit::CannotRead, error.to_string())
+                .help("`chatcron list` shows the jobs; a job of the file is there once `chatcron run` has read it"))
+        }
+        Some(Err(error)) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
+        None => Err(Failure::new(Exit::DoesNotHold, "nothing was changed")),
+    }
+}

@@ -1,0 +1,144 @@
+//! Reads the jobs file again when it changes, or on SIGHUP.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
+
+use crate::{
+    cli::{Colour, jobs_file, plan, report, run::Place, wiring},
+    clock::{Clock, SystemClock},
+    worker::WorkerHandle,
+};
+
+/// Editors write a file in several steps; it is read when it has been quiet for so long.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// Keeps what the worker does in step with the jobs file, until the worker has stopped.
+pub(super) async fn watch(place: Place, prompt_files: Vec<PathBuf>, worker: WorkerHandle) {
+    let (told, mut changes) = mpsc::channel(1);
+    let mut files = Files::new(&place, &prompt_files, told);
+    let mut hangup = signal(SignalKind::hangup()).ok();
+    loop {
+        tokio::select! {
+            Some(()) = changes.recv() => {
+                while tokio::time::timeout(QUIET, changes.recv()).await.is_ok_and(|told| told.is_some()) {}
+            }
+            () = received(&mut hangup) => {}
+        }
+        let Some(prompt_files) = reload(&place, &worker).await else {
+            return;
+        };
+        files.also(&place, &prompt_files);
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads the file and hands it to the worker. `None` when that has stopped; else the files that
+/// prompts are read from.
+async fn reload(place: &Place, worker: &WorkerHandle) -> Option<Vec<PathBuf>> {
+    let loaded = match jobs_file::load(&place.file, SystemClock.now()) {
+        Ok(loaded) => loaded,
+        Err(failure) => {
+            tracing::error!("nothing changes: {failure}");
+            return Some(Vec::new());
+        }
+    };
+    if loaded.has_errors() {
+        let name = place.file.display().to_string();
+        eprint!("{}", report::text(&name, &loaded, Colour::of_stderr()));
+    }
+    let Some(file) = loaded.file else {
+        tracing::error!("{} is not TOML: nothing changes", place.file.display());
+        return Some(Vec::new());
+    };
+    let wired = wiring::wire(&file, &place.folder, &place.database);
+    for what in &wired.left_out {
+        tracing::error!("{what}");
+    }
+    let bad = jobs_file::bad_ids(&file);
+    let prompt_files = file.prompt_files.clone();
+    let change = worker
+        .apply(place.source.clone(), file.jobs.clone(), bad, wired.services)
+        .await?;
+    plan::tell_change(&file, &change);
+    Some(prompt_files)
+}
+
+/// The files that are watched.
+struct Files {
+    watcher: Option<RecommendedWatcher>,
+    folders: BTreeSet<PathBuf>,
+    /// The names that matter; the database and its log may be in the same folder.
+    names: Arc<Mutex<BTreeSet<OsString>>>,
+}
+
+impl Files {
+    fn new(place: &Place, prompt_files: &[PathBuf], told: mpsc::Sender<()>) -> Self {
+        let names: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
+        let wanted = names.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let is_change = event.is_ok_and(|event| {
+                let wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut names = event.paths.iter().filter_map(|path| path.file_name());
+                !event.kind.is_access() && names.any(|name| wanted.contains(name))
+            });
+            if is_change {
+                // A full channel says the same already.
+                let _ = told.try_send(());
+            }
+        });
+        let mut files = Self {
+            watcher: watcher
+                .inspect_err(|error| not_watched(&place.file, error))
+                .ok(),
+            folders: BTreeSet::new(),
+            names,
+        };
+        files.add(&place.file);
+        files.also(place, prompt_files);
+        files
+    }
+
+    fn also(&mut self, place: &Place, prompt_files: &[PathBuf]) {
+        for file in prompt_files {
+            self.add(&place.folder.join(file));
+        }
+    }
+
+    /// Watches the file's folder, since editors put a new file in the place of the old one.
+    fn add(&mut self, file: &Path) {
+        if let Some(name) = file.file_name() {
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            names.insert(name.to_owned());
+        }
+        let folder = jobs_file::folder(file);
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        if self.folders.insert(folder.clone())
+            && let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive)
+        {
+            not_watched(&folder, &error);
+        }
+    }
+}
+
+fn not_watched(path: &Path, error: &notify::Error) {
+    tracing::warn!(path = %path.display(), %error, "changes are not noticed by themselves; send SIGHUP");
+}

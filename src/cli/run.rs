@@ -1,0 +1,129 @@
+//! `chatcron run`: the worker, for a person with a jobs file.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+
+use crate::{
+    cli::{
+        Colour, Exit, database,
+        failure::Failure,
+        jobs_file,
+        logs::{self, LogFormat},
+        plan, reload, report, signals, wiring,
+    },
+    clock::{Clock, SystemClock},
+    config::JobsFile,
+    store::{
+        Store,
+        sqlite::{OpenMode, WorkerLock},
+    },
+    worker::{Scope, Stop, Ticks, Worker, WorkerHandle, apply_jobs},
+};
+
+/// How long runs may go on after the first Ctrl-C.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Run the jobs of a file, until stopped.
+///
+/// Ctrl-C or SIGTERM lets what runs finish (30 s at most) and ends with 0; a second one leaves it
+/// for the next start and ends with 130. SIGHUP, or saving the file, reads it again.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The jobs file.
+    #[arg(default_value = "jobs.toml")]
+    file: PathBuf,
+    #[command(flatten)]
+    database: database::DatabaseArguments,
+    /// How the log is written, to stderr.
+    #[arg(long, value_enum, default_value_t)]
+    log_format: LogFormat,
+}
+
+pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    logs::start(arguments.log_format);
+    let place = Place::of(arguments)?;
+    let loaded = jobs_file::load(&place.file, SystemClock.now())?;
+    let name = place.file.display().to_string();
+    if !loaded.problems.is_empty() {
+        eprint!("{}", report::text(&name, &loaded, Colour::of_stderr()));
+    }
+    let Some(file) = loaded.file else {
+        return Ok(Exit::DoesNotHold);
+    };
+    let lock = WorkerLock::acquire(&place.database).map_err(|error| database::failure(&error))?;
+    let store = database::open(&place.database, OpenMode::CreateIfMissing).await?;
+    let outcome = work(&place, &file, Arc::new(store)).await;
+    drop(lock);
+    outcome
+}
+
+/// Where everything is.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The jobs file.
+    pub(super) file: PathBuf,
+    /// Its folder.
+    pub(super) folder: PathBuf,
+    /// The name under which its jobs are stored.
+    pub(super) source: String,
+    /// The database.
+    pub(super) database: PathBuf,
+}
+
+impl Place {
+    fn of(arguments: &Arguments) -> Result<Self, Failure> {
+        Ok(Self {
+            database: arguments.database.path(&arguments.file)?,
+            folder: jobs_file::folder(&arguments.file),
+            source: jobs_file::source(&arguments.file),
+            file: arguments.file.clone(),
+        })
+    }
+}
+
+async fn work(place: &Place, file: &JobsFile, store: Arc<dyn Store>) -> Result<Exit, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let wired = wiring::wire(file, &place.folder, &place.database);
+    for what in &wired.left_out {
+        tracing::error!("{what}");
+    }
+    let directory = wired.services.directory.clone();
+    let failed = |error| database::failure(&error);
+    let worker = Worker::begin(store.clone(), clock.clone(), wired.services, Scope::All)
+        .await
+        .map_err(failed)?;
+    let bad = jobs_file::bad_ids(file);
+    let now = clock.now();
+    let change = apply_jobs(
+        store.as_ref(),
+        &place.source,
+        &file.jobs,
+        &bad,
+        &directory,
+        now,
+    )
+    .await
+    .map_err(failed)?;
+    plan::tell_start(place, file);
+    plan::tell_change(file, &change);
+
+    let stop = Stop::default();
+    let (handle, requests) = WorkerHandle::new();
+    let mut beside = JoinSet::new();
+    beside.spawn(signals::listen(stop.clone()));
+    beside.spawn(reload::watch(
+        place.clone(),
+        file.prompt_files.clone(),
+        handle,
+    ));
+    let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
+    beside.shutdown().await;
+    ended.map_err(|error| Failure::new(Exit::CannotRead, format!("{error:#}")))?;
+    plan::tell_stop(store.as_ref()).await.map_err(failed)?;
+    Ok(if stop.now.is_cancelled() {
+        Exit::Interrupted
+    } else {
+        Exit::Fine
+    })
+}

@@ -1,0 +1,137 @@
+//! `chatcron trigger`: a job, now.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cli::{
+        Exit,
+        control::{self, PlaceArguments},
+        database,
+        errand::{self, Doer},
+        failure::Failure,
+        print,
+    },
+    ids::{JobId, RunId, SessionKey},
+    outbound::route,
+    store::{OutboxRow, RunFilter, RunRow, Store, StoreError, sqlite::OpenMode},
+    worker::{Scope, What},
+};
+
+/// Run a job now, besides its schedule.
+///
+/// The run does not count against the job's limits and does not change when it next runs. It is
+/// refused while a run of the job is active.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The job.
+    job: JobId,
+    /// Wait for the run and its delivery; where no worker runs, this command does the work.
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let (path, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
+    let failed = |error| database::failure(&error);
+    let request = store.new_request().await.map_err(failed)?;
+    let applied = control::change(store.as_ref(), &arguments.job, What::Trigger(request)).await?;
+    if let Some(refusal) = applied.refusal {
+        let message = format!("job `{}` is not triggered: {refusal}", arguments.job);
+        return Err(Failure::new(Exit::DoesNotHold, message).help(format!(
+            "`chatcron show {}` shows what it does",
+            arguments.job
+        )));
+    }
+    let Some((_, run_id)) = applied.written.started.first() else {
+        return Err(Failure::new(Exit::DoesNotHold, "no run was started"));
+    };
+    let run_id = *run_id;
+    if !arguments.wait {
+        print(&format!("run {run_id} of {} is queued\n", arguments.job))?;
+        return Ok(Exit::Fine);
+    }
+    let shown_in = destination(store.as_ref(), &arguments.job)
+        .await
+        .map_err(failed)?;
+    let mut doer = errand::doer(
+        &arguments.place,
+        &path,
+        store.clone(),
+        Scope::Run(run_id, shown_in),
+    )
+    .await?;
+    if matches!(doer, Doer::Other) {
+        eprintln!(
+            "run {run_id} of {} is queued; waiting for the worker",
+            arguments.job
+        );
+    }
+    let (run, parts) = doer
+        .until(async || ended(store.as_ref(), run_id).await)
+        .await?;
+    tell(&run, &parts)
+}
+
+/// The session in which the job's result shows.
+async fn destination(store: &dyn Store, job: &JobId) -> Result<SessionKey, StoreError> {
+    let chats: BTreeMap<_, _> = store
+        .chats()
+        .await?
+        .into_iter()
+        .map(|chat| (chat.name.clone(), chat))
+        .collect();
+    let stored = store.jobs(std::slice::from_ref(job)).await?;
+    let route = stored.first().map(|stored| route(&stored.job, &chats));
+    Ok(route.map_or_else(
+        || SessionKey::job(job),
+        |route| match route.destination {
+            Some(destination) => destination.session_key(),
+            None => route.lane,
+        },
+    ))
+}
+
+/// The run, once it has ended and all its parts are settled.
+async fn ended(
+    store: &dyn Store,
+    id: RunId,
+) -> Result<Option<(RunRow, Vec<OutboxRow>)>, StoreError> {
+    let filter = RunFilter {
+        run_id: Some(id),
+        ..RunFilter::default()
+    };
+    let Some(run) = store.runs(&filter).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    if !matches!(run.state.as_str(), "done" | "failed" | "cancelled") {
+        return Ok(None);
+    }
+    let parts = store.run_parts(id).await?;
+    let settled = parts.iter().all(|part| part.state.is_settled());
+    Ok(settled.then_some((run, parts)))
+}
+
+fn tell(run: &RunRow, parts: &[OutboxRow]) -> Result<Exit, Failure> {
+    let id = run.run_id.map(|id| id.to_string()).unwrap_or_default();
+    if run.state != "done" {
+        let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
+        let error = run.error.as_deref().unwrap_or_default();
+        let message = format!("run {id} is {}: {reason} {error}", run.state);
+        return Err(Failure::new(Exit::DoesNotHold, message.trim_end())
+            .help(format!("`chatcron runs --run {id}` shows its attempts")));
+    }
+    let delivered = match (run.reason.as_deref(), parts.len()) {
+        (Some("silent"), _) => "it had nothing to say".to_owned(),
+        (_, 0) => "its result is kept in run history".to_owned(),
+        (_, count) => format!("{} of {count} messages shown", run.delivery.confirmed),
+    };
+    print(&format!("run {id} is done; {delivered}\n"))?;
+    let all_shown = usize::try_from(run.delivery.confirmed).is_ok_and(|shown| shown == parts.len());
+    Ok(if all_shown {
+        Exit::Fine
+    } else {
+        Exit::DoesNotHold
+    })
+}
