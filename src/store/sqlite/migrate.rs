@@ -9,7 +9,7 @@ use std::{io, path::Path};
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection,
     migrate::{MigrateError, Migrator},
-    sqlite::SqliteConnectOptions,
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
 
 use crate::store::StoreError;
@@ -76,9 +76,11 @@ async fn migrate_under_lock(path: &Path, options: &SqliteConnectOptions) -> Resu
     };
     if found < newest_known() {
         let options = options.clone().create_if_missing(true);
-        let mut conn = options.connect().await.map_err(|e| failed(path, e))?;
-        let outcome = MIGRATOR.run(&mut conn).await;
-        let _ = conn.close().await;
+        let one = SqlitePoolOptions::new().max_connections(1);
+        let pool = one.connect_with(options).await;
+        let pool = pool.map_err(|e| failed(path, e))?;
+        let outcome = MIGRATOR.run(&pool).await;
+        pool.close().await;
         outcome.map_err(|error| refused(path, error))?;
         tracing::info!(
             database = %path.display(),

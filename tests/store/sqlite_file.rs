@@ -1,0 +1,1 @@
+//! What only a database file can do: be missing, broken, newer, or somebody else's.

@@ -1,0 +1,174 @@
+//! What every store must do, stated once and run on each of them.
+//!
+//! Facts are generic over where the database is; `sqlite_file` holds what only SQLite has.
+
+#![cfg(feature = "sqlite")]
+
+use std::future::Future;
+
+use chatcron::store::{
+    Store,
+    sqlite::{OpenMode, SqliteStore},
+};
+
+#[path = "store/fixture.rs"]
+mod fixture;
+
+#[path = "store/concurrency.rs"]
+mod concurrency;
+#[path = "store/delivery.rs"]
+mod delivery;
+#[path = "store/evidence.rs"]
+mod evidence;
+#[path = "store/lanes.rs"]
+mod lanes;
+#[path = "store/ledger.rs"]
+mod ledger;
+#[path = "store/people.rs"]
+mod people;
+#[path = "store/pruning.rs"]
+mod pruning;
+#[path = "store/sessions.rs"]
+mod sessions;
+#[path = "store/sqlite_file.rs"]
+mod sqlite_file;
+#[path = "store/turns.rs"]
+mod turns;
+#[path = "store/workers.rs"]
+mod workers;
+
+/// One empty database, which can be opened any number of times.
+pub trait Database: Send + Sync {
+    /// The store under test.
+    type Store: Store;
+
+    /// Another handle on the same database.
+    fn open(&self) -> impl Future<Output = Self::Store> + Send;
+}
+
+/// A temporary file.
+pub struct SqliteFile {
+    directory: tempfile::TempDir,
+}
+
+impl SqliteFile {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.directory.path().join("chatcron.db")
+    }
+}
+
+impl Database for SqliteFile {
+    type Store = SqliteStore;
+
+    async fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.path(), OpenMode::CreateIfMissing)
+            .await
+            .unwrap()
+    }
+}
+
+macro_rules! facts {
+    ($($module:ident: $($fact:ident),+ $(,)?;)+) => {
+        mod on_sqlite {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $fact() {
+                    crate::$module::$fact(&crate::SqliteFile::new()).await;
+                })+
+            })+
+        }
+    };
+}
+
+facts! {
+    ledger:
+        a_job_comes_back_as_it_was_committed,
+        a_stale_version_fails_its_own_item_and_nobody_elses,
+        the_second_item_for_a_job_in_one_batch_is_stale,
+        a_removed_id_that_is_created_again_is_another_incarnation,
+        a_redefinition_leaves_what_was_planned_with_the_old_definition,
+        a_waiting_slot_keeps_its_route_and_definition_when_it_starts,
+        a_slot_is_accounted_once,
+        a_slot_inside_a_skipped_range_is_accounted,
+        a_range_that_meets_a_row_or_a_range_is_refused,
+        an_occurrence_ends_once,
+        a_slot_may_wait_and_start_in_one_decision,
+        due_jobs_come_in_order_of_wake_up_and_id,
+        requests_are_told_apart_by_their_ids,
+        the_chats_of_the_jobs_file_are_replaced_as_a_whole;
+    lanes:
+        a_run_is_claimed_once_and_only_when_due,
+        two_claims_of_one_lane_in_a_batch_give_one_holder,
+        a_retry_is_a_new_attempt_under_a_new_epoch,
+        a_late_attempt_end_is_refused_and_writes_nothing,
+        an_attempt_end_without_a_decision_is_refused,
+        a_cancelled_run_frees_its_lane_and_fences_its_attempt,
+        a_lane_shows_its_head_turn_and_run,
+        a_part_that_is_not_the_head_waits,
+        the_next_instant_is_the_first_that_comes_due,
+        the_oldest_lanes_are_listed_first,
+        the_first_snapshot_of_a_run_is_kept;
+    delivery:
+        a_confirmed_result_is_one_visible_row_of_the_chat,
+        a_reply_is_pending_until_it_is_confirmed,
+        a_message_whose_key_is_known_is_not_enqueued_again,
+        a_webhook_gets_no_row,
+        a_native_part_without_text_is_confirmed_without_a_row,
+        another_agents_words_are_shown_without_a_row,
+        a_second_row_by_one_message_id_has_none,
+        a_refused_part_backs_off_and_keeps_its_first_attempt,
+        a_failed_part_cancels_the_rest_and_may_stop_the_address,
+        a_confirmation_lifts_the_stop_of_its_address,
+        a_chat_that_moved_is_sent_to_at_once,
+        an_unknown_part_is_not_visible_and_the_rest_goes_on,
+        a_removed_jobs_parts_are_cancelled_unless_begun,
+        a_message_that_was_begun_goes_first;
+    evidence:
+        a_settled_part_stays_as_it_is,
+        a_late_receipt_of_an_unknown_part_is_written_at_a_turn_boundary,
+        a_receipt_waits_while_somebody_else_has_the_lane,
+        a_stale_refusal_says_nothing_of_the_attempt_under_way,
+        a_receipt_that_comes_after_a_reset_joins_the_new_generation;
+    turns:
+        the_same_message_is_the_same_turn,
+        a_users_row_takes_its_place_when_its_turn_begins,
+        an_older_turn_goes_first,
+        a_finished_turn_is_fenced_by_its_epoch,
+        a_requeued_turn_has_used_no_attempt,
+        a_failed_turn_leaves_the_users_row;
+    sessions:
+        recall_is_the_visible_and_interior_rows_of_the_newest_generation,
+        the_last_texts_are_oldest_first,
+        job_memory_holds_committed_attempts_only,
+        rows_keep_their_blocks,
+        a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sent,
+        what_was_waiting_at_a_reset_goes_on_in_the_new_generation;
+    people:
+        only_an_unknown_part_can_be_resolved,
+        a_part_that_was_shown_joins_the_end_of_history,
+        a_part_that_was_not_shown_can_be_sent_again_under_its_key,
+        a_persons_word_waits_for_the_lane,
+        a_retry_brings_back_the_rest_of_the_message,
+        a_cancelled_part_takes_the_rest_with_it,
+        the_open_outbox_lists_what_needs_something;
+    workers:
+        a_new_worker_finds_what_was_under_way,
+        a_new_worker_finds_it_again_if_nobody_decided,
+        a_turn_that_was_interrupted_twice_has_failed,
+        a_part_between_two_tries_was_not_in_flight;
+    pruning:
+        old_runs_go_and_what_a_chat_showed_stays,
+        a_one_shot_that_ran_is_removed_in_the_end;
+    concurrency:
+        many_callers_share_a_transaction,
+        what_was_answered_is_there_after_reopening,
+        two_handles_on_one_database_take_turns,
+        readers_go_on_beside_a_busy_writer,
+        a_commit_of_another_handle_changes_the_token;
+}
