@@ -134,11 +134,14 @@ pub trait Store: Send + Sync + 'static {
 
     // Lanes.
 
-    /// What waits in free lanes: at most one delivery, one turn and one run for each, at most
-    /// `limit` lanes, those whose work is oldest first. Runs count when due at `now`; deliveries
-    /// and turns always.
-    async fn lane_queues(&self, now: Timestamp, limit: usize)
-    -> Result<Vec<LaneQueue>, StoreError>;
+    /// What waits in free lanes in which something can be done at `now`: at most one delivery, one
+    /// turn and one run for each. A lane that only waits for a delivery to be tried again, or for a
+    /// run to come due, is left out.
+    async fn lane_queues(
+        &self,
+        now: Timestamp,
+        limits: LaneLimits,
+    ) -> Result<Vec<LaneQueue>, StoreError>;
 
     /// The next instant at which a delivery that backs off or a queued run comes due, after `now`.
     async fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
@@ -259,6 +262,16 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes what is older than the retention says; never a row a chat showed, a receipt, a key
     /// of a shown message or a range. Returns how many rows went.
     async fn prune(&self, retention: &Retention, now: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// How many lanes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneLimits {
+    /// Lanes in which only a run waits: current ones before those that are made up for, then by
+    /// due instant and job.
+    pub runs: usize,
+    /// Lanes with a delivery to send, and as many with a waiting turn; oldest first.
+    pub others: usize,
 }
 
 /// Which parts are listed.

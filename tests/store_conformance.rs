@@ -3,6 +3,7 @@
 //! Facts are generic over where the database is; `sqlite_file` holds what only SQLite has.
 
 #![cfg(feature = "sqlite")]
+#![allow(unreachable_pub, reason = "the modules of a test are its own")]
 
 use std::future::Future;
 
@@ -112,6 +113,7 @@ facts! {
         a_lane_shows_its_head_turn_and_run,
         a_part_that_is_not_the_head_waits,
         the_next_instant_is_the_first_that_comes_due,
+        lanes_that_can_only_wait_hide_none_that_can_go_on,
         the_oldest_lanes_are_listed_first,
         the_first_snapshot_of_a_run_is_kept;
     delivery:

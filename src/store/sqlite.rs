@@ -24,8 +24,9 @@ use crate::{
     policy::LaneQueue,
     store::{
         AttemptRow, ClaimRequest, Claimed, DiagnosticRow, InboundMessage, Interrupted, JobCommit,
-        OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow,
-        Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
+        LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution, Results,
+        RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId,
+        Written,
     },
     transcript::Entry,
 };
@@ -255,9 +256,9 @@ impl Store for SqliteStore {
     async fn lane_queues(
         &self,
         now: Timestamp,
-        limit: usize,
+        limits: LaneLimits,
     ) -> Result<Vec<LaneQueue>, StoreError> {
-        self.read(lanes::queues(&self.readers, now, limit).await)
+        self.read(lanes::queues(&self.readers, now, limits).await)
     }
 
     async fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     policy::{Grant, LaneQueue, admit},
-    store::{ClaimRequest, Claimed, StoreError},
+    store::{ClaimRequest, Claimed, LaneLimits, StoreError},
 };
 
 use super::{BATCH, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute};
@@ -15,7 +15,7 @@ impl Worker {
     /// Grants free lanes until nothing more can be granted.
     pub(super) async fn fill_lanes(&mut self, now: Timestamp) -> Result<(), StoreError> {
         loop {
-            let queues = self.store.lane_queues(now, BATCH).await?;
+            let queues = self.store.lane_queues(now, self.limits()).await?;
             let queues: Vec<_> = queues
                 .into_iter()
                 .filter_map(|queue| self.in_scope(queue))
@@ -40,6 +40,29 @@ impl Worker {
         }
     }
 
+    /// An errand looks past everything that is not its own.
+    fn limits(&self) -> LaneLimits {
+        match self.scope {
+            Scope::All => LaneLimits {
+                runs: self.slots_free().min(BATCH),
+                others: BATCH,
+            },
+            Scope::Session(_) => LaneLimits {
+                runs: 0,
+                others: usize::MAX,
+            },
+            Scope::Run(..) => LaneLimits {
+                runs: usize::MAX,
+                others: usize::MAX,
+            },
+        }
+    }
+
+    fn slots_free(&self) -> usize {
+        let max_concurrent = self.services.max_concurrent;
+        max_concurrent.saturating_sub(self.in_flight.runs())
+    }
+
     /// What of a lane's queue this worker works on.
     fn in_scope(&self, mut queue: LaneQueue) -> Option<LaneQueue> {
         let concerns_it = match &self.scope {
@@ -59,12 +82,10 @@ impl Worker {
 
     /// What the policy grants, as far as the worker's own bounds allow.
     fn requests(&self, queues: &[LaneQueue], now: Timestamp) -> Vec<ClaimRequest> {
-        let max_concurrent = self.services.max_concurrent;
-        let slots_free = max_concurrent.saturating_sub(self.in_flight.runs());
         let mut sends_free = SENDS_MAX.saturating_sub(self.in_flight.parts());
         let mut turns_free = TURNS_MAX.saturating_sub(self.in_flight.turns());
         let mut requests = Vec::new();
-        for (session_key, grant) in admit(queues, slots_free, now) {
+        for (session_key, grant) in admit(queues, self.slots_free(), now) {
             let has_room = match grant {
                 Grant::Deliver(_) => take_one(&mut sends_free),
                 Grant::Turn(_) => take_one(&mut turns_free),

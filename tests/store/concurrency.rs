@@ -111,7 +111,7 @@ pub async fn readers_go_on_beside_a_busy_writer<D: Database>(database: &D) {
                     .unwrap();
                 assert!(rows.len() >= seen, "what was read once stays");
                 seen = rows.len();
-                bench.store.lane_queues(at(999), 9).await.unwrap();
+                bench.queues(999, 9).await;
                 reads += 1;
             }
             reads

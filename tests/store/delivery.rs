@@ -109,7 +109,7 @@ pub async fn a_reply_is_pending_until_it_is_confirmed<D: Database>(database: &D)
     assert_eq!(texts(&all), ["hi", "a", "b"]);
     assert_eq!(all[1].visibility, Visibility::Pending);
     let parts = bench.store.turn_parts(turn).await.unwrap();
-    let queue = bench.store.lane_queues(at(3), 9).await.unwrap().remove(0);
+    let queue = bench.queues(3, 9).await.remove(0);
     assert!(
         queue.delivery.unwrap().first,
         "a reply goes before everything else of its lane"
@@ -389,7 +389,7 @@ pub async fn a_message_that_was_begun_goes_first<D: Database>(database: &D) {
     let key = session("1");
     let parts = bench.enqueued("s1", result(&["one", "two"]), 60).await;
     bench.send(&parts[0], receipt("m-1"), 61).await;
-    let head = bench.store.lane_queues(at(61), 9).await.unwrap().remove(0);
+    let head = bench.queues(61, 9).await.remove(0);
     let delivery = head.delivery.unwrap();
     assert_eq!((delivery.part_id, delivery.first), (parts[1].part_id, true));
     let turn = bench
@@ -403,6 +403,6 @@ pub async fn a_message_that_was_begun_goes_first<D: Database>(database: &D) {
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 63)
         .await
         .unwrap();
-    let head = bench.store.lane_queues(at(63), 9).await.unwrap().remove(0);
+    let head = bench.queues(63, 9).await.remove(0);
     assert_eq!(head.delivery.unwrap().part_id, parts[1].part_id);
 }

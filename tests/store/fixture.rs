@@ -9,12 +9,12 @@ use chatcron::{
     job::{Deliver, Job, Mode, OnUnknown, Policies, ScheduleSpec, WebhookTarget, Weekdays, When},
     message::{ChatAddress, Destination, Origin, Receipt},
     occurrence::{Cause, OccurrenceRef, Outcome, Slot},
-    policy::{AttemptResult, Effect, Grant, JobState, outbox::Transition},
+    policy::{AttemptResult, Effect, Grant, JobState, LaneQueue, outbox::Transition},
     store::{
         AttemptEnd, AttemptFate, ClaimRequest, Claimed, ClaimedPart, ClaimedRun, ClaimedTurn,
-        Conflict, EntryDraft, InboundMessage, JobCommit, JobSource, NewMessage, NewPart, OutboxRow,
-        PartSettlement, PostedBy, Route, Store, StoredJob, Target, TurnEnd, TurnResult, WorkerId,
-        Written,
+        Conflict, EntryDraft, InboundMessage, JobCommit, JobSource, LaneLimits, NewMessage,
+        NewPart, OutboxRow, PartSettlement, PostedBy, Route, Store, StoredJob, Target, TurnEnd,
+        TurnResult, WorkerId, Written,
     },
     transcript::{Entry, NewEntry, Role, TriggerSource, Visibility},
 };
@@ -214,6 +214,15 @@ impl<S: Store> Bench<S> {
         let bench = Self::on(database).await;
         bench.create("budget").await;
         bench
+    }
+
+    /// What waits in free lanes, with room for so many of each kind.
+    pub async fn queues(&self, seconds: i64, most: usize) -> Vec<LaneQueue> {
+        let limits = LaneLimits {
+            runs: most,
+            others: most,
+        };
+        self.store.lane_queues(at(seconds), limits).await.unwrap()
     }
 
     pub fn creation(id: &str) -> JobCommit {

@@ -2,10 +2,10 @@
 
 use chatcron::{
     ids::{PartId, RunId, SessionKey},
-    message::Origin,
+    message::{Origin, PartState},
     occurrence::{FailReason, Outcome},
-    policy::{AttemptResult, Effect, Grant},
-    store::{AttemptEnd, AttemptFate, ClaimRequest, Conflict, RunFilter, Store},
+    policy::{AttemptResult, Effect, Grant, outbox::Transition},
+    store::{AttemptEnd, AttemptFate, ClaimRequest, Conflict, LaneLimits, RunFilter, Store},
     transcript::{Role, Visibility},
 };
 
@@ -78,7 +78,7 @@ pub async fn a_retry_is_a_new_attempt_under_a_new_epoch<D: Database>(database: &
         .remove(0);
     assert_eq!((row.state.as_str(), row.due_at), ("backoff", Some(at(90))));
     assert_eq!(row.error.as_deref(), Some("overloaded"));
-    assert!(bench.store.lane_queues(at(99), 9).await.unwrap().is_empty());
+    assert!(bench.queues(99, 9).await.is_empty());
     let requeue = Effect::Requeue {
         occurrence: scheduled("s1"),
     };
@@ -182,7 +182,7 @@ pub async fn a_lane_shows_its_head_turn_and_run<D: Database>(database: &D) {
         .await;
     commit.route.lane = key.clone();
     let written = bench.commit(commit, 80).await.unwrap();
-    let queues = bench.store.lane_queues(at(80), 9).await.unwrap();
+    let queues = bench.queues(80, 9).await;
     assert_eq!(queues.len(), 1);
     let queue = &queues[0];
     assert_eq!(queue.session_key, key);
@@ -199,10 +199,10 @@ pub async fn a_lane_shows_its_head_turn_and_run<D: Database>(database: &D) {
     assert_eq!(queue.turn.as_ref().unwrap().turn_id, turn);
     let run = queue.run.as_ref().unwrap();
     assert_eq!((run.run_id, run.due_at), (written.started[1].1, at(75)));
-    let before = bench.store.lane_queues(at(74), 9).await.unwrap();
+    let before = bench.queues(74, 9).await;
     assert!(before[0].run.is_none());
     bench.claim_turn(&key, turn, 80).await;
-    assert!(bench.store.lane_queues(at(80), 9).await.unwrap().is_empty());
+    assert!(bench.queues(80, 9).await.is_empty());
 }
 
 pub async fn a_part_that_is_not_the_head_waits<D: Database>(database: &D) {
@@ -242,7 +242,7 @@ pub async fn the_oldest_lanes_are_listed_first<D: Database>(database: &D) {
             .await
             .unwrap();
     }
-    let queues = bench.store.lane_queues(at(99), 2).await.unwrap();
+    let queues = bench.queues(99, 2).await;
     let keys: Vec<_> = queues.into_iter().map(|queue| queue.session_key).collect();
     assert_eq!(keys, [session("1"), session("2")]);
 }
@@ -257,4 +257,36 @@ pub async fn the_first_snapshot_of_a_run_is_kept<D: Database>(database: &D) {
         Some("one")
     );
     assert!(bench.store.keep_context(RunId(99), "x").await.is_err());
+}
+
+pub async fn lanes_that_can_only_wait_hide_none_that_can_go_on<D: Database>(database: &D) {
+    let bench = Bench::with_job(database).await;
+    for chat in 0..4 {
+        let address = chat.to_string();
+        let producer = format!("m{chat}");
+        let result = message(&producer, Origin::JobResult, destination(&address), &["x"]);
+        let parts = bench.enqueued(&format!("s{chat}"), result, 60).await;
+        bench
+            .send(
+                &parts[0],
+                Transition::TryAgain {
+                    state: PartState::Pending,
+                    at: at(900),
+                },
+                61,
+            )
+            .await;
+    }
+    for run in 10..14 {
+        bench.started(&format!("s{run}"), 62).await;
+    }
+    bench
+        .store
+        .request_turn(inbound("9", "hi", None), at(70))
+        .await
+        .unwrap();
+    let no_slots = LaneLimits { runs: 0, others: 2 };
+    let queues = bench.store.lane_queues(at(80), no_slots).await.unwrap();
+    let keys: Vec<_> = queues.into_iter().map(|queue| queue.session_key).collect();
+    assert_eq!(keys, [session("9")]);
 }

@@ -168,7 +168,7 @@ pub async fn a_cancelled_part_takes_the_rest_with_it<D: Database>(database: &D) 
             (PartState::Cancelled, Some("by-hand"))
         );
     }
-    assert!(bench.store.lane_queues(at(63), 9).await.unwrap().is_empty());
+    assert!(bench.queues(63, 9).await.is_empty());
 }
 
 pub async fn the_open_outbox_lists_what_needs_something<D: Database>(database: &D) {

@@ -8,6 +8,7 @@ use crate::{
     ids::{JobId, MessageId, PartId, RunId, SessionKey, TurnId},
     occurrence::Cause,
     policy::{DeliveryHead, LaneQueue, RunHead, TurnHead},
+    store::LaneLimits,
 };
 
 use super::{
@@ -21,21 +22,40 @@ FROM json_each($1) AS x
 WHERE lanes.session_key = x.value ->> 'session_key' AND lanes.holder = x.value ->> 'holder'
   AND lanes.epoch = coalesce(x.value ->> 'epoch', lanes.epoch)";
 
+// Lanes are found by what can be done in them, so that neither a thousand chats whose channel is
+// down nor a thousand queued runs hide a lane that could go on. A run whose lane has other work is
+// found with that work.
 pub(super) const QUEUES: &str = "\
-WITH work (lane, since) AS (
-  SELECT d.lane, o.enqueued_at FROM (
-    SELECT session_key AS lane, min(message_id) AS message_id FROM outbox_parts
-    WHERE state IN ('pending', 'sending') AND resolution IS NULL GROUP BY session_key
-  ) AS d JOIN outbox AS o ON o.message_id = d.message_id
-  UNION ALL
-  SELECT session_key, min(requested_at) FROM turns WHERE state = 'waiting' GROUP BY session_key
-  UNION ALL
-  SELECT lane, min(due_at) FROM runs WHERE state = 'queued' AND due_at <= $1 GROUP BY lane
+WITH deliveries (lane) AS (
+  SELECT p.session_key FROM outbox_parts AS p
+  WHERE p.state IN ('pending', 'sending') AND p.resolution IS NULL AND p.next_attempt_at <= $1
+    AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q
+      WHERE q.session_key = p.session_key AND q.state IN ('pending', 'sending')
+        AND q.resolution IS NULL
+        AND (q.begun > p.begun OR q.begun = p.begun AND (q.message_id, q.part) < (p.message_id, p.part)))
+    AND NOT EXISTS (SELECT 1 FROM lanes AS l
+      WHERE l.session_key = p.session_key AND l.holder IS NOT NULL)
+  ORDER BY p.message_id LIMIT $2
 ),
-free (lane, since) AS (
-  SELECT w.lane, min(w.since) FROM work AS w
-  WHERE NOT EXISTS (SELECT 1 FROM lanes AS l WHERE l.session_key = w.lane AND l.holder IS NOT NULL)
-  GROUP BY w.lane ORDER BY min(w.since), w.lane LIMIT $2
+turning (lane) AS (
+  SELECT u.session_key FROM turns AS u
+  WHERE u.state = 'waiting' AND NOT EXISTS (SELECT 1 FROM lanes AS l
+      WHERE l.session_key = u.session_key AND l.holder IS NOT NULL)
+  GROUP BY u.session_key ORDER BY min(u.requested_at), u.session_key LIMIT $2
+),
+running (lane) AS (
+  SELECT s.lane FROM runs AS s
+  WHERE s.state = 'queued' AND s.due_at <= $1
+    AND NOT EXISTS (SELECT 1 FROM lanes AS l WHERE l.session_key = s.lane AND l.holder IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q
+      WHERE q.session_key = s.lane AND q.state IN ('pending', 'sending') AND q.resolution IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM turns AS u
+      WHERE u.session_key = s.lane AND u.state = 'waiting')
+  GROUP BY s.lane
+  ORDER BY min(s.cause = 'catch-up'), min(s.due_at), min(s.job_id) LIMIT $3
+),
+free (lane) AS (
+  SELECT lane FROM deliveries UNION SELECT lane FROM turning UNION SELECT lane FROM running
 )
 SELECT f.lane, p.message_id, p.part_id, p.next_attempt_at, p.begun, o.enqueued_at,
   t.turn_id, t.requested_at, r.run_id, r.job_id, r.due_at, r.cause
@@ -51,7 +71,7 @@ LEFT JOIN turns AS t ON t.turn_id = (
 LEFT JOIN runs AS r ON r.run_id = (
   SELECT s.run_id FROM runs AS s WHERE s.lane = f.lane AND s.state = 'queued' AND s.due_at <= $1
   ORDER BY s.due_at, s.job_id LIMIT 1)
-ORDER BY f.since, f.lane";
+ORDER BY min(coalesce(o.enqueued_at, $1), coalesce(t.requested_at, $1), coalesce(r.due_at, $1)), f.lane";
 
 const NEXT_INSTANT: &str = "\
 SELECT min(at) AS at FROM (
@@ -116,11 +136,12 @@ pub(super) async fn release(conn: &mut SqliteConnection, releases: &[Release]) -
 pub(super) async fn queues(
     pool: &SqlitePool,
     now: Timestamp,
-    most: usize,
+    most: LaneLimits,
 ) -> Fallible<Vec<LaneQueue>> {
     let rows = sqlx::query(QUEUES)
         .bind(micros(now))
-        .bind(limit(most))
+        .bind(limit(most.others))
+        .bind(limit(most.runs))
         .fetch_all(pool)
         .await?;
     let mut queues = Vec::with_capacity(rows.len());
