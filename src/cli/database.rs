@@ -72,6 +72,8 @@ pub(super) fn failure(error: &StoreError) -> Failure {
     match error {
         StoreError::Held { .. } => Failure::new(Exit::Refused, message)
             .help("stop that one first; commands such as `chatcron list` work beside it"),
+        StoreError::Busy { .. } => Failure::new(Exit::Refused, message)
+            .help("try again when it has finished; nothing was written"),
         StoreError::Newer { .. } => Failure::new(Exit::Refused, message)
             .help("install the newer chatcron, or name another database with --db"),
         StoreError::WrongPartState { .. } => Failure::new(Exit::DoesNotHold, message),

@@ -52,8 +52,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::DoesNotHold);
     };
     let lock = WorkerLock::acquire(&place.database).map_err(|error| database::failure(&error))?;
-    let store = database::open(&place.database, OpenMode::CreateIfMissing).await?;
-    let outcome = work(&place, &file, Arc::new(store)).await;
+    let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
+    let outcome = work(&place, &file, store.clone()).await;
+    store.close().await;
     drop(lock);
     outcome
 }

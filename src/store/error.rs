@@ -15,6 +15,12 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Another program has held the database for longer than we wait.
+    #[error("another program keeps {database} busy")]
+    Busy {
+        /// Which database.
+        database: String,
+    },
     /// Another worker holds the database.
     #[error("another `chatcron run` is working on {database}")]
     Held {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tokio::task::JoinError;
 
 use crate::{
+    occurrence::FailReason,
     policy::{AttemptResult, outbox::Transition},
     store::{
         ClaimedPart, ClaimedRun, ClaimedTurn, PartSettlement, StoreError, TurnEnd, TurnResult,
@@ -158,12 +159,7 @@ impl Worker {
             .iter()
             .map(|(run, done)| Change {
                 job_id: run.job.id.clone(),
-                what: What::AttemptFinished {
-                    occurrence: run.occurrence.clone(),
-                    result: done.result,
-                    attempts_made: run.attempt,
-                    policies: Box::new(run.job.policies.clone()),
-                },
+                what: what_happened(run, done),
                 attempt_end: Some(done.end.clone()),
             })
             .collect();
@@ -181,6 +177,27 @@ impl Worker {
             }
         }
         Ok(kept)
+    }
+}
+
+/// What the end of an attempt means to its job. One that was called off because the worker stops
+/// is a lost lease: the next worker goes on with it at once, as after a crash.
+fn what_happened(run: &ClaimedRun, done: &RunDone) -> What {
+    let occurrence = run.occurrence.clone();
+    let attempts_made = run.attempt;
+    let policies = Box::new(run.job.policies.clone());
+    match done.result {
+        AttemptResult::Failed(FailReason::Interrupted) => What::LeaseLost {
+            occurrence,
+            attempts_made,
+            policies,
+        },
+        result => What::AttemptFinished {
+            occurrence,
+            result,
+            attempts_made,
+            policies,
+        },
     }
 }
 

@@ -89,8 +89,12 @@ impl Place {
     }
 
     pub(crate) fn start_unready(&self) -> Worker {
+        self.start_with(&["run"])
+    }
+
+    pub(crate) fn start_with(&self, arguments: &[&str]) -> Worker {
         let mut child = self
-            .command(&["run"])
+            .command(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -189,6 +193,12 @@ impl Worker {
             );
             thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        let status = self.child.lock().unwrap().try_wait().unwrap();
+        status.and_then(|status| status.code())
     }
 
     pub(crate) fn is_alive(&self) -> bool {

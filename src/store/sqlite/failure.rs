@@ -35,6 +35,9 @@ impl Failure {
     /// The error of each of several callers of one transaction.
     pub(super) fn to_error(self: &Arc<Self>, path: &Path) -> StoreError {
         match &**self {
+            Self::Sql(error) if is_busy(error) => StoreError::Busy {
+                database: path.display().to_string(),
+            },
             Self::Sql(_) => StoreError::Unavailable {
                 what: format!("cannot use the database {}", path.display()),
                 source: Box::new(Arc::clone(self)),
@@ -44,6 +47,14 @@ impl Failure {
             },
         }
     }
+}
+
+/// Whether somebody else held the file for longer than we wait (SQLITE_BUSY and its kinds).
+fn is_busy(error: &sqlx::Error) -> bool {
+    const SQLITE_BUSY: i64 = 5;
+    let code = error.as_database_error().and_then(|error| error.code());
+    let code = code.and_then(|code| code.parse::<i64>().ok());
+    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 impl fmt::Display for Failure {

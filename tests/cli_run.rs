@@ -1,0 +1,306 @@
+//! The running worker, and the commands beside it and without it, as real processes.
+#![cfg(feature = "cli")]
+
+#[path = "support/process.rs"]
+mod process;
+
+use std::{fs, thread, time::Duration};
+
+use process::{Place, told, until};
+
+/// Two jobs that fire at once and one that never does, on a console.
+const JOBS: &str = r#"
+timezone = "UTC"
+
+[jobs.tick]
+every   = "1s"
+prompt  = "tock"
+deliver = "ops"
+
+[jobs.report]
+at     = "2099-01-01T00:00"
+chat   = "me"
+prompt = "The report."
+
+[chats.me]
+channel = "terminal"
+agent   = "main"
+
+[chats.ops]
+channel = "terminal"
+kind    = "group"
+agent   = "main"
+
+[channels.terminal]
+kind = "console"
+
+[agents.main]
+kind = "echo"
+"#;
+
+/// Only the job that never fires by itself.
+fn quiet() -> String {
+    JOBS.replace("every   = \"1s\"", "at = \"2099-01-01T00:00\"")
+}
+
+fn stderr(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn jobs_run_and_a_second_worker_is_refused_and_sigterm_ends_in_order() {
+    let place = Place::new(JOBS);
+    let worker = place.start();
+    worker.until_printed("[ops] tick: tock");
+    let second = place.run(&["run"]);
+    assert_eq!(second.status.code(), Some(4), "{}", told(&second));
+    assert!(
+        stderr(&second).contains("another `chatcron run` is working on"),
+        "{}",
+        told(&second)
+    );
+    place.ok(&["trigger", "report"]);
+    worker.until_printed("[me] report: The report.");
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn ctrl_c_waits_for_what_runs_and_a_second_one_leaves_it() {
+    let slow = quiet().replace("The report.", "!sleep 5s\\nThe report.");
+    let place = Place::new(&slow);
+    let worker = place.start();
+    place.ok(&["trigger", "report"]);
+    worker.until_logged("started job=report");
+    worker.signal("INT");
+    worker.until_logged("stopping");
+    thread::sleep(Duration::from_millis(300));
+    assert!(worker.is_alive(), "it waits for the run");
+    worker.signal("INT");
+    until("it ends", || {
+        if worker.is_alive() {
+            Err(worker.log())
+        } else {
+            Ok(())
+        }
+    });
+    assert_eq!(worker.exit_code(), Some(130));
+    // What was left is decided about at the next start.
+    place.write("jobs.toml", &quiet());
+    let worker = place.start();
+    worker.until_printed("[me] report:");
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn the_file_is_read_again_when_it_changes_and_a_broken_one_changes_nothing() {
+    let place = Place::new(&quiet());
+    let worker = place.start();
+    place.write("jobs.toml", JOBS);
+    worker.until_logged("changed job=tick");
+    worker.until_printed("[ops] tick: tock");
+    place.write("jobs.toml", "[jobs.tick\n");
+    worker.until_logged("nothing changes");
+    let bad = JOBS.replace("every   = \"1s\"", "every = \"soon\"");
+    place.write("jobs.toml", &bad.replace("The report.", "Another report."));
+    worker.until_logged("changed job=report");
+    place.ok(&["trigger", "tick"]);
+    let gone = quiet().replace("[jobs.tick]", "[jobs.tock]");
+    place.write("jobs.toml", &gone);
+    worker.until_logged("removed job=tick");
+    worker.until_logged("added job=tock");
+    let unknown = place.run(&["trigger", "tick"]);
+    assert_eq!(unknown.status.code(), Some(3), "{}", told(&unknown));
+    worker.signal("HUP");
+    worker.until_logged("the jobs are as they were");
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn the_good_jobs_of_a_partly_bad_file_run_and_the_bad_ones_are_named() {
+    let place = Place::new(&format!(
+        "{JOBS}\n[jobs.bad]\ndaily = \"25:00\"\nprompt = \"x\"\nchat = \"me\"\n"
+    ));
+    let worker = place.start();
+    worker.until_logged("left out: see the report above");
+    worker.until_printed("[ops] tick: tock");
+    assert!(
+        worker.log().contains("job=\"bad\"") && worker.log().contains("25:00"),
+        "{}",
+        worker.log()
+    );
+    assert_eq!(worker.stop(), Some(0));
+    let place = Place::new("jobs = 1");
+    assert_eq!(place.run(&["check"]).status.code(), Some(1));
+    let place = Place::new("[jobs");
+    let refused = place.run(&["run"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
+    assert!(
+        !place.path("chatcron.db").exists(),
+        "nothing was made for a file that is no TOML"
+    );
+}
+
+#[test]
+fn say_is_answered_by_the_worker_or_by_the_command_itself() {
+    let place = Place::new(&quiet());
+    assert_eq!(
+        place.ok(&["say", "me", "hello alone"]),
+        "[me] main: hello alone\nhello alone\n"
+    );
+    let worker = place.start();
+    assert_eq!(place.ok(&["say", "me", "hello both"]), "hello both\n");
+    worker.until_printed("[me] main: hello both");
+    let unknown = place.run(&["say", "mee", "hello"]);
+    assert_eq!(unknown.status.code(), Some(3));
+    assert!(
+        stderr(&unknown).contains("chats: me, ops"),
+        "{}",
+        told(&unknown)
+    );
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn pause_resume_trigger_and_reset_work_with_and_without_a_worker() {
+    let place = Place::new(JOBS);
+    let worker = place.start();
+    worker.until_printed("[ops] tick: tock");
+    place.ok(&["pause", "tick", "--reason", "holiday"]);
+    thread::sleep(Duration::from_millis(1200));
+    let shown = worker.out().matches("tock").count();
+    thread::sleep(Duration::from_millis(1500));
+    assert_eq!(
+        worker.out().matches("tock").count(),
+        shown,
+        "nothing starts while paused"
+    );
+    place.ok(&["resume", "tick"]);
+    until("it runs again", || {
+        let count = worker.out().matches("tock").count();
+        if count > shown {
+            Ok(())
+        } else {
+            Err(worker.log())
+        }
+    });
+    place.ok(&["say", "me", "remember this"]);
+    place.ok(&["reset", "me"]);
+    worker.until_logged("reset");
+    assert_eq!(worker.stop(), Some(0));
+    place.ok(&["reset", "me"]);
+    let done = place.ok(&["trigger", "report", "--wait"]);
+    assert!(done.contains("is done; 1 of 1 messages shown"), "{done}");
+    let unknown = place.run(&["pause", "nothing"]);
+    assert_eq!(unknown.status.code(), Some(3), "{}", told(&unknown));
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_told_and_left_as_it_is() {
+    let place = Place::new(&quiet());
+    fs::write(
+        place.path("chatcron.db"),
+        "this is not a database, it is a text of some length",
+    )
+    .unwrap();
+    let before = fs::read(place.path("chatcron.db")).unwrap();
+    for command in [&["run"][..], &["pause", "report"], &["say", "me", "x"]] {
+        let refused = place.run(command);
+        assert_eq!(
+            refused.status.code(),
+            Some(3),
+            "{command:?}: {}",
+            told(&refused)
+        );
+        assert!(
+            stderr(&refused).contains("chatcron.db"),
+            "{}",
+            told(&refused)
+        );
+    }
+    assert_eq!(fs::read(place.path("chatcron.db")).unwrap(), before);
+
+    let missing = place.run(&["pause", "report", "--db", "none.db"]);
+    assert_eq!(missing.status.code(), Some(3), "{}", told(&missing));
+    assert!(!place.path("none.db").exists());
+    let nowhere = place.run(&["run", "--db", "/proc/nowhere/chatcron.db"]);
+    assert_eq!(nowhere.status.code(), Some(3), "{}", told(&nowhere));
+    let other = place.run(&["run", "--db", "mysql://host/db"]);
+    assert_eq!(other.status.code(), Some(2), "{}", told(&other));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_database_is_refused_and_a_locked_one_is_waited_for() {
+    use sqlx::Connection;
+    let place = Place::new(&quiet());
+    let worker = place.start();
+    assert_eq!(worker.stop(), Some(0));
+    let url = format!("sqlite:{}", place.path("chatcron.db").display());
+    let mut other = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let locked = place.run(&["pause", "report"]);
+    sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+    assert_eq!(locked.status.code(), Some(4), "{}", told(&locked));
+    assert!(
+        !stderr(&locked).contains("database is locked"),
+        "{}",
+        told(&locked)
+    );
+    assert!(
+        stderr(&locked).contains("another program"),
+        "{}",
+        told(&locked)
+    );
+
+    sqlx::query("UPDATE _sqlx_migrations SET version = 999 WHERE version = (SELECT max(version) FROM _sqlx_migrations)")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    for command in [&["run"][..], &["pause", "report"]] {
+        let newer = place.run(command);
+        assert_eq!(newer.status.code(), Some(4), "{}", told(&newer));
+        assert!(stderr(&newer).contains("newer"), "{}", told(&newer));
+    }
+}
+
+#[test]
+fn an_agent_or_channel_that_cannot_be_built_is_left_out_and_its_work_waits_or_fails_by_name() {
+    let jobs = quiet().replace(
+        "kind = \"echo\"",
+        "kind = \"openai\"\nmodel = \"m\"\napi_key_env = \"NO_SUCH_KEY\"",
+    );
+    let place = Place::new(&jobs);
+    let worker = place.start();
+    assert!(worker.log().contains("NO_SUCH_KEY"), "{}", worker.log());
+    let said = place.run(&["say", "me", "hello"]);
+    assert_eq!(said.status.code(), Some(1), "{}", told(&said));
+    assert!(
+        stderr(&said).contains("agent `main` is not configured"),
+        "{}",
+        told(&said)
+    );
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn the_json_log_has_one_object_a_line_and_no_words_of_the_chat() {
+    let place = Place::new(JOBS);
+    let worker = place.start_with(&["run", "--log-format", "json"]);
+    worker.until_printed("tock");
+    until("a line of the log", || {
+        let log = worker.log();
+        if log.contains("\"message\":\"shown\"") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    });
+    for line in worker.log().lines() {
+        serde_json::from_str::<serde_json::Value>(line)
+            .unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(!line.contains("tock"), "{line}");
+    }
+    assert_eq!(worker.stop(), Some(0));
+}
