@@ -16,17 +16,25 @@ mod errand;
 mod exit;
 mod failure;
 mod jobs_file;
+mod json;
 mod logs;
+mod names;
+mod next;
+mod plain;
 mod plan;
+mod reading;
 mod reload;
 mod report;
 mod reset;
 mod run;
+mod runtime;
 mod say;
 mod schema;
 mod signals;
+mod table;
 mod trigger;
 mod wiring;
+mod words;
 
 pub use exit::Exit;
 
@@ -45,6 +53,7 @@ struct Arguments {
 enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
+    Next(next::Arguments),
     Schema(schema::Arguments),
     Trigger(trigger::Arguments),
     Pause(control::PauseArguments),
@@ -70,6 +79,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match &arguments.command {
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Check(arguments) => check::run(arguments),
+        Command::Next(arguments) => next::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Pause(arguments) => block_on(control::pause(arguments)),

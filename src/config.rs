@@ -35,6 +35,10 @@ mod texts;
 mod values;
 mod walk;
 
+#[cfg(feature = "cli")]
+pub(crate) use durations::parse as duration;
+#[cfg(feature = "cli")]
+pub(crate) use nearest::nearest;
 pub use problem::{Code, Label, Level, Position, Problem};
 pub use schema::schema;
 

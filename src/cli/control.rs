@@ -44,7 +44,7 @@ pub(super) struct PlaceArguments {
     #[arg(long, default_value = "jobs.toml", value_name = "FILE")]
     pub(super) file: PathBuf,
     #[command(flatten)]
-    pub(super) database: database::DatabaseArguments,
+    pub(super) database: database::Arguments,
 }
 
 impl PlaceArguments {

@@ -9,7 +9,7 @@ use crate::{
     cli::{Exit, failure::Failure},
     ids::ChannelName,
     store::{
-        StoreError,
+        Store, StoreError,
         sqlite::{OpenMode, SqliteStore},
     },
 };
@@ -19,13 +19,14 @@ const DEFAULT_NAME: &str = "chatcron.db";
 
 /// Which database a command works on.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct DatabaseArguments {
+#[group(skip)]
+pub(super) struct Arguments {
     /// The database: a path, or `sqlite:PATH` [default: chatcron.db beside the jobs file].
     #[arg(long, value_name = "URL", env = "CHATCRON_DB")]
     db: Option<String>,
 }
 
-impl DatabaseArguments {
+impl Arguments {
     /// The database's file.
     ///
     /// # Errors
@@ -61,6 +62,22 @@ pub(super) async fn open(path: &Path, mode: OpenMode) -> Result<SqliteStore, Fai
     SqliteStore::open(path, mode)
         .await
         .map_err(|error| failure(&error))
+}
+
+/// Opens a database that is there, to read it.
+///
+/// # Errors
+/// As [`open`].
+pub(super) async fn open_to_read(path: &Path) -> Result<Box<dyn Store>, Failure> {
+    Ok(Box::new(open(path, OpenMode::ReadOnly).await?))
+}
+
+/// Opens a database that is there, to change it.
+///
+/// # Errors
+/// As [`open`].
+pub(super) async fn open_existing(path: &Path) -> Result<Box<dyn Store>, Failure> {
+    Ok(Box::new(open(path, OpenMode::MustExist).await?))
 }
 
 /// What a person is told when the store fails.
@@ -99,7 +116,7 @@ mod tests {
     use super::*;
 
     fn path_of(db: Option<&str>) -> Result<PathBuf, String> {
-        let arguments = DatabaseArguments {
+        let arguments = Arguments {
             db: db.map(str::to_owned),
         };
         let path = arguments.path(Path::new("folder/jobs.toml"));

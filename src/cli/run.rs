@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     #[arg(default_value = "jobs.toml")]
     file: PathBuf,
     #[command(flatten)]
-    database: database::DatabaseArguments,
+    database: database::Arguments,
     /// How the log is written, to stderr.
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,

@@ -12,7 +12,7 @@ const LONGEST_S: u64 = 100 * 366 * 86_400;
 pub(super) const PATTERN: &str = r"^(?=\d)(?!.* $)(\d+d ?)?(\d+h ?)?(\d+m ?)?(\d+s)?$";
 
 /// Reads a duration.
-pub(super) fn parse(text: &str) -> Result<SignedDuration, String> {
+pub(crate) fn parse(text: &str) -> Result<SignedDuration, String> {
     let mut total: u64 = 0;
     let mut units = UNITS.iter();
     let mut rest = text;

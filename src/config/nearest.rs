@@ -1,7 +1,7 @@
 //! The nearest right word for a misspelt one.
 
 /// The candidate that a person most likely meant, if one is near.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     found: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
