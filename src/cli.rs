@@ -18,8 +18,12 @@ mod failure;
 mod jobs_file;
 mod json;
 mod logs;
+mod list;
 mod names;
 mod next;
+mod outbox;
+mod outcome;
+mod parts;
 mod plain;
 mod plan;
 mod reading;
@@ -27,6 +31,7 @@ mod reload;
 mod report;
 mod reset;
 mod run;
+mod runs;
 mod runtime;
 mod say;
 mod schema;
@@ -34,6 +39,11 @@ mod signals;
 mod table;
 mod trigger;
 mod wiring;
+mod show;
+mod standing;
+mod table;
+mod transcript;
+mod verify;
 mod words;
 
 pub use exit::Exit;
@@ -54,6 +64,12 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Next(next::Arguments),
+    List(list::Arguments),
+    Show(show::Arguments),
+    Runs(runs::Arguments),
+    Transcript(transcript::Arguments),
+    Outbox(outbox::Arguments),
+    Verify(verify::Arguments),
     Schema(schema::Arguments),
     Trigger(trigger::Arguments),
     Pause(control::PauseArguments),
@@ -80,6 +96,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => block_on(run::run(arguments)),
         Command::Check(arguments) => check::run(arguments),
         Command::Next(arguments) => next::run(arguments),
+        Command::List(arguments) => list::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Runs(arguments) => runs::run(arguments),
+        Command::Transcript(arguments) => transcript::run(arguments),
+        Command::Outbox(arguments) => outbox::run(arguments),
+        Command::Verify(arguments) => verify::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Trigger(arguments) => block_on(trigger::run(arguments)),
         Command::Pause(arguments) => block_on(control::pause(arguments)),

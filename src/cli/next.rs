@@ -19,7 +19,7 @@ use crate::{
 mod ad_hoc;
 mod change;
 mod json;
-mod preview;
+pub(in crate::cli) mod preview;
 mod text;
 
 use preview::{History, Preview};

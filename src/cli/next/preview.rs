@@ -75,11 +75,11 @@ pub(super) enum Stop {
 
 /// One start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Start {
-    pub(super) at: Timestamp,
-    pub(super) nominal: Timestamp,
-    pub(super) slot: Slot,
-    pub(super) note: Option<String>,
+pub(in crate::cli) struct Start {
+    pub(in crate::cli) at: Timestamp,
+    pub(in crate::cli) nominal: Timestamp,
+    pub(in crate::cli) slot: Slot,
+    pub(in crate::cli) note: Option<String>,
 }
 
 impl<'a> Preview<'a> {

@@ -1,0 +1,157 @@
+//! `chatcron list`: the jobs of a database, how they stand, and when each runs next.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Exit, database,
+        failure::Failure,
+        json,
+        names::unreadable,
+        outcome, print, reading, runtime,
+        standing::{Standing, State},
+        table::{Cell, Column, Screen, Table, Tone},
+        words,
+    },
+    clock::{Clock, SystemClock},
+    directory::Chat,
+    store::{RunFilter, RunRow, Store, StoredJob},
+};
+
+/// How many of a job's newest rows are looked at for one that has ended and one that has not.
+const LOOKED_AT: u32 = 8;
+
+/// List the jobs of the database: when each runs, where, how it stands, what came last.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The jobs file beside which the database is.
+    #[arg(default_value = "jobs.toml")]
+    file: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: database::Arguments,
+}
+
+/// A job as it is listed.
+#[derive(Debug)]
+struct Listed {
+    stored: StoredJob,
+    standing: Standing,
+    /// The newest run that has ended.
+    last: Option<RunRow>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let now = SystemClock.now();
+    let path = arguments.database.path(&arguments.file)?;
+    let (jobs, chats) = runtime::block_on(async {
+        let store = reading::open(&path).await?;
+        let jobs = load(&*store, now).await?;
+        let chats = store.chats().await.map_err(unreadable)?;
+        Ok((jobs, chats))
+    })?;
+    print(&if arguments.json {
+        as_json(&jobs)
+    } else {
+        render(&jobs, &chats, now, Screen::of_stdout())
+    })?;
+    Ok(Exit::Fine)
+}
+
+async fn load(store: &dyn Store, now: Timestamp) -> Result<Vec<Listed>, Failure> {
+    let mut listed = Vec::new();
+    for stored in store.all_jobs().await.map_err(unreadable)? {
+        let filter = RunFilter {
+            job_id: Some(stored.job.id.clone()),
+            limit: Some(LOOKED_AT),
+            ..RunFilter::default()
+        };
+        let runs = store.runs(&filter).await.map_err(unreadable)?;
+        listed.push(Listed {
+            standing: Standing::of(&stored, &runs, now),
+            last: runs.into_iter().find(|run| run.ended_at.is_some()),
+            stored,
+        });
+    }
+    Ok(listed)
+}
+
+fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> String {
+    if jobs.is_empty() {
+        return String::from(
+            "no job in the database; `chatcron run` takes those of the jobs file over\n",
+        );
+    }
+    let mut table = Table::new([
+        Column::Left,
+        Column::Breaks,
+        Column::Breaks,
+        Column::Left,
+        Column::Left,
+        Column::Breaks,
+    ])
+    .head(["job", "runs", "where", "state", "next", "last"]);
+    for listed in jobs {
+        let job = &listed.stored.job;
+        let zone = words::zone(&job.schedule.zone);
+        let next = match listed.standing.next_at {
+            Some(at) => format!(
+                "{}, {}",
+                words::moment(at, now, &zone),
+                words::from_now(at, now)
+            ),
+            None => String::from("-"),
+        };
+        let last = listed
+            .last
+            .as_ref()
+            .map_or_else(|| "never".into(), |run| outcome::outcome(run, now));
+        let chat_of = |name: &_| chats.iter().find(|chat| chat.name == *name);
+        table.row([
+            Cell::toned(job.id.as_str(), Tone::Strong),
+            words::schedule(&job.schedule).into(),
+            words::route(&job.mode, chat_of).into(),
+            state(&listed.standing, now),
+            next.into(),
+            last,
+        ]);
+    }
+    table.render(screen)
+}
+
+fn state(standing: &Standing, now: Timestamp) -> Cell {
+    let tone = match standing.state {
+        State::Running | State::Queued => Tone::Strong,
+        State::RetryAt(_) | State::Paused(_) => Tone::Warn,
+        State::Ready | State::Disabled | State::Finished | State::Removed => Tone::Usual,
+    };
+    Cell::toned(standing.state.words(now), tone)
+}
+
+fn as_json(jobs: &[Listed]) -> String {
+    let jobs: Vec<Value> = jobs
+        .iter()
+        .map(|listed| {
+            let job = &listed.stored.job;
+            json!({
+                "id": job.id,
+                "name": job.display_name(),
+                "enabled": job.enabled,
+                "schedule": words::schedule(&job.schedule),
+                "tz": job.schedule.zone,
+                "mode": json::mode(&job.mode),
+                "target": json::target(&job.mode),
+                "state": listed.standing.state.word(),
+                "paused": listed.standing.paused(),
+                "next_at": listed.standing.next_at,
+                "last": listed.last.as_ref().map(json::run),
+            })
+        })
+        .collect();
+    json::text(&json!({ "jobs": jobs }))
+}

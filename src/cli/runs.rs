@@ -1,0 +1,229 @@
+//! `chatcron runs`: what ran, what did not, and what was shown of it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp, civil};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Exit,
+        failure::Failure,
+        json,
+        names::{self, unreadable},
+        print,
+        reading::Place,
+        runtime,
+        table::Screen,
+        words,
+    },
+    clock::{Clock, SystemClock},
+    config,
+    ids::{JobId, RunId},
+    store::{RangeRow, RunFilter, RunRow, Store},
+};
+
+pub(in crate::cli) mod detail;
+pub(in crate::cli) mod lines;
+
+#[cfg(test)]
+mod tests;
+
+/// Show what ran, newest first, and the slots that did not run among it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Of this job only.
+    #[arg(conflicts_with = "run")]
+    job: Option<String>,
+    /// Since when: RFC 3339, wall time in the job's zone, `today`, `yesterday`, or a span such as
+    /// 2d or 12h.
+    #[arg(long, value_name = "T", value_parser = Since::parse, conflicts_with = "run")]
+    since: Option<Since>,
+    /// At most so many lines.
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Everything about this run: its attempts, its messages, and what is worth knowing.
+    #[arg(long, value_name = "N")]
+    run: Option<i64>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Since when runs are listed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Since {
+    Instant(Timestamp),
+    Wall(civil::DateTime),
+    /// The start of the day so many days ago.
+    Day(i64),
+    Ago(SignedDuration),
+}
+
+impl Since {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "today" => return Ok(Self::Day(0)),
+            "yesterday" => return Ok(Self::Day(1)),
+            _ => {}
+        }
+        if let Ok(span) = config::duration(text) {
+            return Ok(Self::Ago(span));
+        }
+        let instant = text.parse().map(Self::Instant);
+        instant
+            .or_else(|_| text.parse().map(Self::Wall))
+            .map_err(|_| {
+                String::from(
+                    "accepted: `today`, `yesterday`, a span such as `2d` or `12h`, an instant such \
+                     as `2026-12-01T07:00:00Z`, or wall time such as `2026-12-01T08:00` or \
+                     `2026-12-01`",
+                )
+            })
+    }
+
+    fn instant(self, now: Timestamp, zone: &str) -> Result<Timestamp, Failure> {
+        let zone = words::zone(zone);
+        let wall = |wall: civil::DateTime| {
+            zone.to_timestamp(wall)
+                .map_err(|error| Failure::new(Exit::Usage, format!("`--since {wall}`: {error}")))
+        };
+        match self {
+            Self::Instant(instant) => Ok(instant),
+            Self::Wall(at) => wall(at),
+            Self::Day(days) => {
+                let today = now.to_zoned_datetime(zone.clone()).date();
+                let day = today.saturating_sub(SignedDuration::from_hours(24 * days));
+                wall(day.to_datetime(civil::Time::midnight()))
+            }
+            Self::Ago(span) => Ok(now.checked_sub(span).unwrap_or(Timestamp::MIN)),
+        }
+    }
+}
+
+/// One line of the list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Line {
+    Run(Box<RunRow>),
+    Range(RangeRow),
+}
+
+impl Line {
+    fn at(&self) -> Timestamp {
+        match self {
+            Self::Run(run) => run.nominal_at,
+            Self::Range(range) => range.last_nominal_at,
+        }
+    }
+
+    fn job_id(&self) -> &JobId {
+        match self {
+            Self::Run(run) => &run.job_id,
+            Self::Range(range) => &range.job_id,
+        }
+    }
+}
+
+/// Runs and skipped stretches, newest first.
+pub(super) fn interleaved(runs: Vec<RunRow>, ranges: Vec<RangeRow>, limit: usize) -> Vec<Line> {
+    let runs = runs.into_iter().map(|run| Line::Run(Box::new(run)));
+    let mut lines: Vec<Line> = runs.chain(ranges.into_iter().map(Line::Range)).collect();
+    // Stable: what has one instant stays in the order of the store.
+    lines.sort_by_key(|line| std::cmp::Reverse(line.at()));
+    lines.truncate(limit);
+    lines
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let now = SystemClock.now();
+    let text = runtime::block_on(async {
+        let store = arguments.place.open().await?;
+        match arguments.run {
+            Some(run) => {
+                let detail = detail::load(&*store, RunId(run)).await?;
+                Ok(if arguments.json {
+                    detail.json()
+                } else {
+                    detail.render(now, Screen::of_stdout())
+                })
+            }
+            None => list(&*store, arguments, now).await,
+        }
+    })?;
+    print(&text)?;
+    Ok(Exit::Fine)
+}
+
+async fn list(store: &dyn Store, arguments: &Arguments, now: Timestamp) -> Result<String, Failure> {
+    let job = match &arguments.job {
+        Some(id) => Some(names::job(store, id).await?),
+        None => None,
+    };
+    let common = match &job {
+        Some(job) => job.job.schedule.zone.clone(),
+        None => {
+            let jobs = store.all_jobs().await.map_err(unreadable)?;
+            words::common_zone(jobs.iter().map(|stored| &stored.job))
+        }
+    };
+    let since = arguments
+        .since
+        .map(|since| since.instant(now, &common))
+        .transpose()?;
+    let filter = RunFilter {
+        job_id: job.map(|stored| stored.job.id),
+        run_id: None,
+        since,
+        // One more tells whether there are more.
+        limit: Some(arguments.limit.saturating_add(1)),
+    };
+    let runs = store.runs(&filter).await.map_err(unreadable)?;
+    let ranges = store.ranges(&filter).await.map_err(unreadable)?;
+    let limit = usize::try_from(arguments.limit).unwrap_or(usize::MAX);
+    let more = runs.len() + ranges.len() > limit;
+    let lines = interleaved(runs, ranges, limit);
+    if arguments.json {
+        return Ok(as_json(&lines));
+    }
+    let zones = zones(store, &lines).await?;
+    let mut text = lines::render(&lines, &zones, now, Screen::of_stdout());
+    if more {
+        text.push_str(&format!(
+            "older ones are left out after {limit}; --limit N shows more\n"
+        ));
+    }
+    Ok(text)
+}
+
+/// The zones of the jobs that are listed.
+async fn zones(store: &dyn Store, lines: &[Line]) -> Result<BTreeMap<JobId, String>, Failure> {
+    let mut ids: Vec<JobId> = lines.iter().map(|line| line.job_id().clone()).collect();
+    ids.sort();
+    ids.dedup();
+    let jobs = store.jobs(&ids).await.map_err(unreadable)?;
+    Ok(jobs
+        .into_iter()
+        .map(|stored| (stored.job.id, stored.job.schedule.zone))
+        .collect())
+}
+
+fn as_json(lines: &[Line]) -> String {
+    let runs: Vec<Value> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Run(run) => Some(json::run(run)),
+            Line::Range(_) => None,
+        })
+        .collect();
+    let skipped: Vec<Value> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Range(range) => Some(json::range(range)),
+            Line::Run(_) => None,
+        })
+        .collect();
+    json::text(&json!({ "runs": runs, "skipped": skipped }))
+}

@@ -1,0 +1,122 @@
+//! `chatcron transcript`: what a chat showed, in order, and who said it.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Exit,
+        failure::Failure,
+        json,
+        names::{self, Session, unreadable},
+        print,
+        reading::Place,
+        runtime,
+        table::Screen,
+        words,
+    },
+    clock::{Clock, SystemClock},
+    store::WindowOf,
+    transcript::Entry,
+};
+
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+/// Show what a chat showed, oldest first.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The chat's name, or a session key such as telegram:direct:5550001 or cron:JOB.
+    chat: String,
+    /// What the chat did not show too: tool calls, replies not yet sent or not delivered, and what
+    /// jobs said to themselves.
+    #[arg(long)]
+    all: bool,
+    /// Only the last N.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A transcript, and how its times are told.
+#[derive(Debug)]
+struct Transcript {
+    session: Session,
+    entries: Vec<Entry>,
+    zone: String,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let now: Timestamp = SystemClock.now();
+    let transcript = runtime::block_on(load(arguments))?;
+    print(&if arguments.json {
+        as_json(&transcript)
+    } else {
+        text::render(&transcript, now, Screen::of_stdout())
+    })?;
+    Ok(Exit::Fine)
+}
+
+async fn load(arguments: &Arguments) -> Result<Transcript, Failure> {
+    let store = arguments.place.open().await?;
+    let session = names::session(&*store, &arguments.place.file, &arguments.chat).await?;
+    let window = if arguments.all {
+        WindowOf::All
+    } else {
+        WindowOf::Shown
+    };
+    let mut entries = store
+        .transcript(&session.key, window)
+        .await
+        .map_err(unreadable)?;
+    if let Some(last) = arguments.last {
+        let last = usize::try_from(last).unwrap_or(usize::MAX);
+        entries.drain(..entries.len().saturating_sub(last));
+    }
+    let jobs = store.all_jobs().await.map_err(unreadable)?;
+    Ok(Transcript {
+        session,
+        entries,
+        zone: words::common_zone(jobs.iter().map(|stored| &stored.job)),
+    })
+}
+
+fn as_json(transcript: &Transcript) -> String {
+    let entries: Vec<Value> = transcript.entries.iter().map(entry).collect();
+    json::text(&json!({
+        "chat": transcript.session.chat.as_ref().map(|chat| &chat.name),
+        "session_key": transcript.session.key,
+        "entries": entries,
+    }))
+}
+
+fn entry(entry: &Entry) -> Value {
+    let from = &entry.provenance;
+    json!({
+        "seq": entry.seq,
+        "generation": entry.generation,
+        "role": entry.role,
+        "text": entry.content.text(),
+        "content": entry.content,
+        "visibility": entry.visibility,
+        "created_at": entry.created_at,
+        "shown_at": entry.shown_at,
+        "channel_message_id": entry.channel_message_id,
+        "trigger_source": from.trigger_source,
+        "origin": from.origin,
+        "posted_by_job": from.posted_by_job,
+        "posting_note": from.posting_note,
+        "sender_display": from.sender_display,
+        "sender_id_raw": from.sender_id_raw,
+        "turn_id": from.turn_id,
+        "run_id": from.run_id,
+        "attempt": from.attempt,
+        "idempotency_key": from.idempotency_key,
+    })
+}
