@@ -8,7 +8,6 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
-mod chat;
 mod check;
 mod control;
 mod database;
@@ -17,8 +16,8 @@ mod exit;
 mod failure;
 mod jobs_file;
 mod json;
-mod logs;
 mod list;
+mod logs;
 mod names;
 mod next;
 mod outbox;
@@ -35,15 +34,14 @@ mod runs;
 mod runtime;
 mod say;
 mod schema;
-mod signals;
-mod table;
-mod trigger;
-mod wiring;
 mod show;
+mod signals;
 mod standing;
 mod table;
 mod transcript;
+mod trigger;
 mod verify;
+mod wiring;
 mod words;
 
 pub use exit::Exit;
@@ -93,7 +91,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let outcome = match &arguments.command {
-        Command::Run(arguments) => block_on(run::run(arguments)),
+        Command::Run(arguments) => runtime::work(run::run(arguments)),
         Command::Check(arguments) => check::run(arguments),
         Command::Next(arguments) => next::run(arguments),
         Command::List(arguments) => list::run(arguments),
@@ -103,11 +101,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Outbox(arguments) => outbox::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
-        Command::Trigger(arguments) => block_on(trigger::run(arguments)),
-        Command::Pause(arguments) => block_on(control::pause(arguments)),
-        Command::Resume(arguments) => block_on(control::resume(arguments)),
-        Command::Say(arguments) => block_on(say::run(arguments)),
-        Command::Reset(arguments) => block_on(reset::run(arguments)),
+        Command::Trigger(arguments) => runtime::block_on(trigger::run(arguments)),
+        Command::Pause(arguments) => runtime::block_on(control::pause(arguments)),
+        Command::Resume(arguments) => runtime::block_on(control::resume(arguments)),
+        Command::Say(arguments) => runtime::block_on(say::run(arguments)),
+        Command::Reset(arguments) => runtime::block_on(reset::run(arguments)),
     };
     match outcome {
         Ok(exit) => exit.into(),
@@ -115,21 +113,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let _ = writeln!(io::stderr(), "{failure}");
             failure.exit.into()
         }
-    }
-}
-
-/// Runs what waits on databases and networks.
-fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(Failure::new(
-            Exit::CannotRead,
-            format!("cannot start: {error}"),
-        )),
     }
 }
 

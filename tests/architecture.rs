@@ -3,6 +3,7 @@
 //!
 //! Layers are listed lowest first. A module may import its own layer and those below; the longest
 //! matching path decides, so that `store` can be lower than `store/sqlite`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{fs, path::Path};
 

@@ -1,5 +1,6 @@
 //! The running worker, and the commands beside it and without it, as real processes.
 #![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "support/process.rs"]
 mod process;

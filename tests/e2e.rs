@@ -1,5 +1,6 @@
 //! Telegram and an OpenAI-compatible model, over loopback HTTP, with fakes in another process.
 #![cfg(all(feature = "sqlite", feature = "http-client"))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "support/fakes.rs"]
 mod fakes;

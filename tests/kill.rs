@@ -1,5 +1,6 @@
 //! `kill -9` between a channel's acceptance and its answer, on a real process.
 #![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "support/fakes.rs"]
 mod fakes;

@@ -1,5 +1,6 @@
 //! Rule 1, as facts: after every scenario the transcript is what the channel's own log says.
 #![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "support/world.rs"]
 mod world;

@@ -1,17 +1,14 @@
 //! `chatcron pause` and `chatcron resume`.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use crate::{
-    cli::{Exit, database, failure::Failure, print},
+    cli::{Exit, database, failure::Failure, names, print, reading::Place},
     clock::{Clock, SystemClock},
     directory::Chat,
     ids::{ChatName, JobId},
-    store::{
-        Store,
-        sqlite::{OpenMode, SqliteStore},
-    },
-    worker::{Applied, Change, ChangeError, What, apply_changes},
+    store::Store,
+    worker::{Applied, Change, What, apply_changes},
 };
 
 /// Let nothing of a job start until it is resumed.
@@ -25,7 +22,7 @@ pub(super) struct PauseArguments {
     #[arg(long, default_value = "paused by hand")]
     reason: String,
     #[command(flatten)]
-    place: PlaceArguments,
+    place: Place,
 }
 
 /// Let a paused job run again, from its next slot on.
@@ -34,30 +31,13 @@ pub(super) struct ResumeArguments {
     /// The job.
     job: JobId,
     #[command(flatten)]
-    place: PlaceArguments,
-}
-
-/// Where the database of a command is that needs no jobs file.
-#[derive(Debug, Clone, clap::Args)]
-pub(super) struct PlaceArguments {
-    /// The jobs file beside which the database is.
-    #[arg(long, default_value = "jobs.toml", value_name = "FILE")]
-    pub(super) file: PathBuf,
-    #[command(flatten)]
-    pub(super) database: database::Arguments,
-}
-
-impl PlaceArguments {
-    pub(super) async fn open(&self) -> Result<SqliteStore, Failure> {
-        let path = self.database.path(&self.file)?;
-        database::open(&path, OpenMode::MustExist).await
-    }
+    place: Place,
 }
 
 pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
-    let store = arguments.place.open().await?;
+    let store = arguments.place.open_to_write().await?;
     let job = &arguments.job;
-    change(&store, job, What::Pause(arguments.reason.clone())).await?;
+    change(store.as_ref(), job, What::Pause(arguments.reason.clone())).await?;
     print(&format!(
         "{job} is paused; `chatcron resume {job}` lets it run again\n"
     ))?;
@@ -65,9 +45,9 @@ pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
 }
 
 pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
-    let store = arguments.place.open().await?;
+    let store = arguments.place.open_to_write().await?;
     let job = &arguments.job;
-    let applied = change(&store, job, What::Resume).await?;
+    let applied = change(store.as_ref(), job, What::Resume).await?;
     let next = match applied.wake_at {
         Some(next) => format!("next at {next}"),
         None => "it has no next slot".to_owned(),
@@ -79,6 +59,7 @@ pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure>
 /// Decides and commits one change, beside a worker or without one.
 pub(super) async fn change(store: &dyn Store, job: &JobId, what: What) -> Result<Applied, Failure> {
     let failed = |error| database::failure(&error);
+    names::job(store, job.as_str()).await?;
     let chats: BTreeMap<ChatName, Chat> = store
         .chats()
         .await
@@ -92,10 +73,6 @@ pub(super) async fn change(store: &dyn Store, job: &JobId, what: What) -> Result
         .map_err(failed)?;
     match answers.into_iter().next() {
         Some(Ok(applied)) => Ok(applied),
-        Some(Err(error @ ChangeError::NoSuchJob { .. })) => {
-            Err(Failure::new(Exit::CannotRead, error.to_string())
-                .help("`chatcron list` shows the jobs; a job of the file is there once `chatcron run` has read it"))
-        }
         Some(Err(error)) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
         None => Err(Failure::new(Exit::DoesNotHold, "nothing was changed")),
     }

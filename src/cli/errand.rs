@@ -3,10 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::{
-    cli::{
-        Colour, Exit, control::PlaceArguments, database, failure::Failure, jobs_file, report,
-        wiring,
-    },
+    cli::{Colour, Exit, database, failure::Failure, jobs_file, reading::Place, report, wiring},
     clock::{Clock, SystemClock},
     store::{
         Store, StoreError,
@@ -33,7 +30,7 @@ pub(super) enum Doer {
 
 /// Finds out who does the work; where no worker runs, becomes one for `scope`.
 pub(super) async fn doer(
-    place: &PlaceArguments,
+    place: &Place,
     database: &Path,
     store: Arc<dyn Store>,
     scope: Scope,
@@ -98,10 +95,10 @@ impl Doer {
 
 /// The database of a command, opened.
 pub(super) async fn open(
-    place: &PlaceArguments,
+    place: &Place,
     mode: OpenMode,
 ) -> Result<(std::path::PathBuf, Arc<dyn Store>), Failure> {
-    let path = place.database.path(&place.file)?;
+    let path = place.database()?;
     let store = database::open(&path, mode).await?;
     Ok((path, Arc::new(store)))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    cli::{Exit, chat, control::PlaceArguments, database, errand, failure::Failure, print},
+    cli::{Exit, database, errand, failure::Failure, names, print, reading::Place},
     clock::{Clock, SystemClock},
     store::sqlite::OpenMode,
     worker::Scope,
@@ -20,13 +20,13 @@ pub(super) struct Arguments {
     /// The chat.
     chat: String,
     #[command(flatten)]
-    place: PlaceArguments,
+    place: Place,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (path, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
-    let chat = chat::find(store.as_ref(), &arguments.place, &arguments.chat).await?;
-    let session = chat.session_key();
+    let chat = names::session(store.as_ref(), &arguments.place.file, &arguments.chat).await?;
+    let session = chat.key.clone();
     let failed = |error| database::failure(&error);
     let scope = Scope::Session(session.clone());
     let mut doer = errand::doer(&arguments.place, &path, store.clone(), scope).await?;

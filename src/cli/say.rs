@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    cli::{Exit, chat, control::PlaceArguments, database, errand, failure::Failure, print},
+    cli::{Exit, database, errand, failure::Failure, names, plain, print, reading::Place},
     clock::{Clock, SystemClock},
     ids::TurnId,
     message::PartState,
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value_t = 900)]
     wait: u64,
     #[command(flatten)]
-    place: PlaceArguments,
+    place: Place,
 }
 
 /// How a turn and its reply stand.
@@ -40,8 +40,8 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             .help("give the message as the second argument, in quotes"));
     }
     let (path, store) = errand::open(&arguments.place, OpenMode::CreateIfMissing).await?;
-    let chat = chat::find(store.as_ref(), &arguments.place, &arguments.chat).await?;
-    let session_key = chat.session_key();
+    let chat = names::session(store.as_ref(), &arguments.place.file, &arguments.chat).await?;
+    let session_key = chat.key.clone();
     let inbound = InboundMessage {
         session_key: session_key.clone(),
         text: arguments.text.clone(),
@@ -99,7 +99,7 @@ fn tell(answered: &Answered) -> Result<Exit, Failure> {
     let mut undelivered = Vec::new();
     for part in &answered.parts {
         if let Some(text) = &part.text {
-            print(&format!("{}\n", chat::safe(text)))?;
+            print(&format!("{}\n", plain::lines(text)))?;
         }
         if part.state != PartState::Confirmed {
             undelivered.push(format!(

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::{
     cli::{
-        Exit,
-        control::{self, PlaceArguments},
-        database,
+        Exit, control, database,
         errand::{self, Doer},
         failure::Failure,
         print,
+        reading::Place,
     },
     ids::{JobId, RunId, SessionKey},
     outbound::route,
@@ -29,7 +28,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    place: PlaceArguments,
+    place: Place,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -192,12 +192,14 @@ fn what_happened(run: &ClaimedRun, done: &RunDone) -> What {
             attempts_made,
             policies,
         },
-        result => What::AttemptFinished {
-            occurrence,
-            result,
-            attempts_made,
-            policies,
-        },
+        result @ (AttemptResult::Done | AttemptResult::Silent | AttemptResult::Failed(_)) => {
+            What::AttemptFinished {
+                occurrence,
+                result,
+                attempts_made,
+                policies,
+            }
+        }
     }
 }
 
