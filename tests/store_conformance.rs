@@ -3,7 +3,10 @@
 //! Facts are generic over where the database is; `sqlite_file` holds what only SQLite has.
 
 #![cfg(feature = "sqlite")]
-#![allow(unreachable_pub, reason = "the modules of a test are its own")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what cannot be unwrapped is a failed test"
+)]
 
 use std::future::Future;
 
@@ -39,7 +42,7 @@ mod turns;
 mod workers;
 
 /// One empty database, which can be opened any number of times.
-pub trait Database: Send + Sync {
+pub(crate) trait Database: Send + Sync {
     /// The store under test.
     type Store: Store;
 
@@ -48,7 +51,7 @@ pub trait Database: Send + Sync {
 }
 
 /// A temporary file.
-pub struct SqliteFile {
+pub(crate) struct SqliteFile {
     directory: tempfile::TempDir,
 }
 

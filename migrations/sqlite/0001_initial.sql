@@ -248,7 +248,8 @@ CREATE TABLE addresses (
   why         TEXT
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE ctx_sessions (
+-- A gateway may have these three already, with fewer columns: `adopt.rs` adds what is missing first.
+CREATE TABLE IF NOT EXISTS ctx_sessions (
   session_id  TEXT NOT NULL PRIMARY KEY,
   session_key TEXT NOT NULL,
   agent_id    TEXT,
@@ -259,7 +260,7 @@ CREATE TABLE ctx_sessions (
 
 CREATE UNIQUE INDEX idx_ctx_sessions_key ON ctx_sessions (session_key, generation);
 
-CREATE TABLE ctx_session_entries (
+CREATE TABLE IF NOT EXISTS ctx_session_entries (
   id                 INTEGER PRIMARY KEY,
   session_id         TEXT NOT NULL,
   seq                INTEGER NOT NULL,
@@ -292,7 +293,7 @@ CREATE INDEX idx_ctx_session_entries_trigger_source ON ctx_session_entries (trig
 CREATE INDEX idx_ctx_session_entries_turn ON ctx_session_entries (turn_id, seq) WHERE turn_id IS NOT NULL;
 CREATE UNIQUE INDEX idx_ctx_session_entries_message_id ON ctx_session_entries (chat_key, channel_message_id) WHERE channel_message_id IS NOT NULL;
 
-CREATE TABLE ctx_turns (
+CREATE TABLE IF NOT EXISTS ctx_turns (
   id         INTEGER PRIMARY KEY,
   session_id TEXT NOT NULL,
   turn_idx   INTEGER NOT NULL,   -- 1-based count of user turns

@@ -7,15 +7,11 @@ use std::{
     collections::HashSet,
     fmt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use sqlx::{
-    ConnectOptions, SqliteConnection, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
+use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -31,6 +27,7 @@ use crate::{
     transcript::Entry,
 };
 
+mod adopt;
 mod claim;
 mod commit;
 mod diagnostics;
@@ -42,6 +39,7 @@ mod jobs;
 mod lanes;
 mod lock;
 mod migrate;
+mod open;
 mod outbox;
 mod prune;
 mod readings;
@@ -54,27 +52,16 @@ mod turns;
 mod workers;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use lock::WorkerLock;
+pub use open::OpenMode;
 
 use failure::{Failure, Fallible};
 use writer::{Request, Writer};
 
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const READERS: u32 = 4;
-const STATEMENTS_CACHED: usize = 200;
-
 const DATA_VERSION: &str = "PRAGMA data_version";
-
-/// How a database file is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// It is made if there is none.
-    CreateIfMissing,
-    /// There must be one; an older schema is brought up to date.
-    MustExist,
-    /// There must be one of this version's schema, and nothing is written.
-    ReadOnly,
-}
 
 /// Everything durable, in one SQLite file.
 ///
@@ -103,46 +90,16 @@ impl SqliteStore {
     /// the file, where it is no database, is missing, or cannot be read or written. Nothing is
     /// written to it then.
     pub async fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
-        let writing = SqliteConnectOptions::new()
-            .filename(path)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(BUSY_TIMEOUT)
-            .statement_cache_capacity(STATEMENTS_CACHED);
-        migrate::prepare(path, mode, &writing).await?;
-        let opened = Self::connect(path, mode, &writing).await;
-        opened.map_err(|error| Failure::from(error).into_error(path))
-    }
-
-    async fn connect(
-        path: &Path,
-        mode: OpenMode,
-        writing: &SqliteConnectOptions,
-    ) -> Result<Self, sqlx::Error> {
-        let reading = SqliteConnectOptions::new()
-            .filename(path)
-            .read_only(mode == OpenMode::ReadOnly)
-            .busy_timeout(BUSY_TIMEOUT)
-            .statement_cache_capacity(STATEMENTS_CACHED)
-            .pragma("query_only", "ON");
-        let writer = match mode {
-            OpenMode::CreateIfMissing | OpenMode::MustExist => {
-                let conn = writing.connect().await?;
-                Some(Writer::start(conn, path.to_owned()))
-            }
-            OpenMode::ReadOnly => None,
-        };
-        let watch = reading.connect().await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .connect_with(reading)
-            .await?;
+        migrate::prepare(path, mode).await?;
+        let opened = open::connect(path, mode).await;
+        let opened = opened.map_err(|error| Failure::from(error).into_error(path))?;
         Ok(Self {
             path: path.to_owned(),
-            readers,
-            watch: Mutex::new(watch),
-            writer,
+            readers: opened.readers,
+            watch: Mutex::new(opened.watch),
+            writer: opened
+                .writer
+                .map(|conn| Writer::start(conn, path.to_owned())),
         })
     }
 

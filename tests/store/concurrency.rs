@@ -15,7 +15,7 @@ use chatcron::{
 
 use crate::{Database, fixture::*};
 
-pub async fn many_callers_share_a_transaction<D: Database>(database: &D) {
+pub(crate) async fn many_callers_share_a_transaction<D: Database>(database: &D) {
     const CALLERS: usize = 256;
     let bench = Arc::new(Bench::on(database).await);
     let mut tasks = tokio::task::JoinSet::new();
@@ -44,7 +44,7 @@ pub async fn many_callers_share_a_transaction<D: Database>(database: &D) {
     assert!(listed.iter().all(|run| run.state == "running"));
 }
 
-pub async fn what_was_answered_is_there_after_reopening<D: Database>(database: &D) {
+pub(crate) async fn what_was_answered_is_there_after_reopening<D: Database>(database: &D) {
     let before = Bench::with_job(database).await;
     let run = before.started("s1", 60).await;
     drop(before);
@@ -54,7 +54,7 @@ pub async fn what_was_answered_is_there_after_reopening<D: Database>(database: &
     assert_eq!(runs[0].run_id, Some(run));
 }
 
-pub async fn two_handles_on_one_database_take_turns<D: Database>(database: &D) {
+pub(crate) async fn two_handles_on_one_database_take_turns<D: Database>(database: &D) {
     let first = Arc::new(Bench::with_job(database).await);
     let second = Arc::new(Bench {
         store: database.open().await,
@@ -94,7 +94,7 @@ pub async fn two_handles_on_one_database_take_turns<D: Database>(database: &D) {
     assert_eq!(held.iter().filter(|claimed| claimed.is_ok()).count(), 1);
 }
 
-pub async fn readers_go_on_beside_a_busy_writer<D: Database>(database: &D) {
+pub(crate) async fn readers_go_on_beside_a_busy_writer<D: Database>(database: &D) {
     let bench = Arc::new(Bench::on(database).await);
     let done = Arc::new(AtomicBool::new(false));
     let mut readers = tokio::task::JoinSet::new();
@@ -127,7 +127,7 @@ pub async fn readers_go_on_beside_a_busy_writer<D: Database>(database: &D) {
     }
 }
 
-pub async fn a_commit_of_another_handle_changes_the_token<D: Database>(database: &D) {
+pub(crate) async fn a_commit_of_another_handle_changes_the_token<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let other = database.open().await;
     let before = bench.store.change_token().await.unwrap();

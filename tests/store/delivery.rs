@@ -37,7 +37,7 @@ fn states(parts: &[OutboxRow]) -> Vec<PartState> {
     parts.iter().map(|part| part.state).collect()
 }
 
-pub async fn a_confirmed_result_is_one_visible_row_of_the_chat<D: Database>(database: &D) {
+pub(crate) async fn a_confirmed_result_is_one_visible_row_of_the_chat<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench.store.set_chats(vec![chat("1")], at(0)).await.unwrap();
     let parts = bench.enqueued("s1", result(&["All good"]), 60).await;
@@ -90,7 +90,7 @@ pub async fn a_confirmed_result_is_one_visible_row_of_the_chat<D: Database>(data
     );
 }
 
-pub async fn a_reply_is_pending_until_it_is_confirmed<D: Database>(database: &D) {
+pub(crate) async fn a_reply_is_pending_until_it_is_confirmed<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -127,7 +127,7 @@ pub async fn a_reply_is_pending_until_it_is_confirmed<D: Database>(database: &D)
     );
 }
 
-pub async fn a_message_whose_key_is_known_is_not_enqueued_again<D: Database>(database: &D) {
+pub(crate) async fn a_message_whose_key_is_known_is_not_enqueued_again<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let first = bench.enqueued("s1", result(&["one"]), 60).await;
     let second = bench.enqueued("s2", result(&["another text"]), 70).await;
@@ -137,7 +137,7 @@ pub async fn a_message_whose_key_is_known_is_not_enqueued_again<D: Database>(dat
     assert_eq!(bench.codes(runs[0].run_id.unwrap()).await, ["deduplicated"]);
 }
 
-pub async fn a_webhook_gets_no_row<D: Database>(database: &D) {
+pub(crate) async fn a_webhook_gets_no_row<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let posted = message("occurrence:1", Origin::JobResult, webhook(), &["payload"]);
     let parts = bench.enqueued("s1", posted, 60).await;
@@ -150,7 +150,9 @@ pub async fn a_webhook_gets_no_row<D: Database>(database: &D) {
     assert!(bench.codes(parts[0].run_id.unwrap()).await.is_empty());
 }
 
-pub async fn a_native_part_without_text_is_confirmed_without_a_row<D: Database>(database: &D) {
+pub(crate) async fn a_native_part_without_text_is_confirmed_without_a_row<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     let mut native = result(&["x"]);
     native.parts[0].text = None;
@@ -163,7 +165,7 @@ pub async fn a_native_part_without_text_is_confirmed_without_a_row<D: Database>(
     assert_eq!(bench.codes(parts[0].run_id.unwrap()).await, ["native-only"]);
 }
 
-pub async fn another_agents_words_are_shown_without_a_row<D: Database>(database: &D) {
+pub(crate) async fn another_agents_words_are_shown_without_a_row<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let mut theirs = chat("1");
     theirs.agent = AgentName::new("other").unwrap();
@@ -186,7 +188,7 @@ pub async fn another_agents_words_are_shown_without_a_row<D: Database>(database:
     assert_eq!(run.warnings, 1);
 }
 
-pub async fn a_second_row_by_one_message_id_has_none<D: Database>(database: &D) {
+pub(crate) async fn a_second_row_by_one_message_id_has_none<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let parts = bench.enqueued("s1", result(&["one", "two"]), 60).await;
     bench.send(&parts[0], receipt("m-1"), 61).await;
@@ -211,7 +213,9 @@ pub async fn a_second_row_by_one_message_id_has_none<D: Database>(database: &D) 
     );
 }
 
-pub async fn a_refused_part_backs_off_and_keeps_its_first_attempt<D: Database>(database: &D) {
+pub(crate) async fn a_refused_part_backs_off_and_keeps_its_first_attempt<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     let parts = bench.enqueued("s1", result(&["one"]), 60).await;
     bench
@@ -238,7 +242,9 @@ pub async fn a_refused_part_backs_off_and_keeps_its_first_attempt<D: Database>(d
     assert!(third.view.in_doubt);
 }
 
-pub async fn a_failed_part_cancels_the_rest_and_may_stop_the_address<D: Database>(database: &D) {
+pub(crate) async fn a_failed_part_cancels_the_rest_and_may_stop_the_address<D: Database>(
+    database: &D,
+) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -298,7 +304,7 @@ pub async fn a_failed_part_cancels_the_rest_and_may_stop_the_address<D: Database
     assert_eq!(stopped.stopped.as_deref(), Some("said so"));
 }
 
-pub async fn a_confirmation_lifts_the_stop_of_its_address<D: Database>(database: &D) {
+pub(crate) async fn a_confirmation_lifts_the_stop_of_its_address<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let first = bench.enqueued("s1", result(&["one"]), 60).await;
     bench.send(&first[0], failure(StopsAddress::Yes), 61).await;
@@ -317,7 +323,7 @@ pub async fn a_confirmation_lifts_the_stop_of_its_address<D: Database>(database:
     assert_eq!(claimed.stopped, None);
 }
 
-pub async fn a_chat_that_moved_is_sent_to_at_once<D: Database>(database: &D) {
+pub(crate) async fn a_chat_that_moved_is_sent_to_at_once<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let parts = bench.enqueued("s1", result(&["one"]), 60).await;
     let moved = Transition::Readdress {
@@ -331,7 +337,7 @@ pub async fn a_chat_that_moved_is_sent_to_at_once<D: Database>(database: &D) {
     assert_eq!(bench.codes(parts[0].run_id.unwrap()).await, ["moved"]);
 }
 
-pub async fn an_unknown_part_is_not_visible_and_the_rest_goes_on<D: Database>(database: &D) {
+pub(crate) async fn an_unknown_part_is_not_visible_and_the_rest_goes_on<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let parts = bench.enqueued("s1", result(&["one", "two"]), 60).await;
     bench.send(&parts[0], Transition::Unknown, 61).await;
@@ -351,7 +357,7 @@ pub async fn an_unknown_part_is_not_visible_and_the_rest_goes_on<D: Database>(da
     );
 }
 
-pub async fn a_removed_jobs_parts_are_cancelled_unless_begun<D: Database>(database: &D) {
+pub(crate) async fn a_removed_jobs_parts_are_cancelled_unless_begun<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let begun = bench.enqueued("s1", result(&["one", "two"]), 60).await;
     let waiting = message("m2", Origin::JobResult, destination("1"), &["later"]);
@@ -384,7 +390,7 @@ pub async fn a_removed_jobs_parts_are_cancelled_unless_begun<D: Database>(databa
     assert_eq!(ended, Err(Conflict::Missing));
 }
 
-pub async fn a_message_that_was_begun_goes_first<D: Database>(database: &D) {
+pub(crate) async fn a_message_that_was_begun_goes_first<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let parts = bench.enqueued("s1", result(&["one", "two"]), 60).await;

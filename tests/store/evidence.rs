@@ -15,7 +15,7 @@ fn fail() -> Transition {
     }
 }
 
-pub async fn a_settled_part_stays_as_it_is<D: Database>(database: &D) {
+pub(crate) async fn a_settled_part_stays_as_it_is<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
     let parts = bench.enqueued("s1", result, 60).await;
@@ -34,7 +34,7 @@ pub async fn a_settled_part_stays_as_it_is<D: Database>(database: &D) {
     assert_eq!(bench.recalled(&session("1")).await, ["one"]);
 }
 
-pub async fn a_late_receipt_of_an_unknown_part_is_written_at_a_turn_boundary<D: Database>(
+pub(crate) async fn a_late_receipt_of_an_unknown_part_is_written_at_a_turn_boundary<D: Database>(
     database: &D,
 ) {
     let bench = Bench::with_job(database).await;
@@ -72,7 +72,7 @@ pub async fn a_late_receipt_of_an_unknown_part_is_written_at_a_turn_boundary<D: 
     );
 }
 
-pub async fn a_receipt_waits_while_somebody_else_has_the_lane<D: Database>(database: &D) {
+pub(crate) async fn a_receipt_waits_while_somebody_else_has_the_lane<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
@@ -102,7 +102,9 @@ pub async fn a_receipt_waits_while_somebody_else_has_the_lane<D: Database>(datab
     assert_eq!(bench.recalled(&key).await, ["hi", "one"]);
 }
 
-pub async fn a_stale_refusal_says_nothing_of_the_attempt_under_way<D: Database>(database: &D) {
+pub(crate) async fn a_stale_refusal_says_nothing_of_the_attempt_under_way<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
@@ -141,7 +143,7 @@ pub async fn a_stale_refusal_says_nothing_of_the_attempt_under_way<D: Database>(
     assert_eq!(bench.recalled(&key).await, ["one", "hi"]);
 }
 
-pub async fn a_receipt_that_comes_after_a_reset_joins_the_new_generation<D: Database>(
+pub(crate) async fn a_receipt_that_comes_after_a_reset_joins_the_new_generation<D: Database>(
     database: &D,
 ) {
     let bench = Bench::on(database).await;

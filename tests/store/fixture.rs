@@ -22,19 +22,19 @@ use jiff::{SignedDuration, Timestamp, civil::date};
 
 use crate::Database;
 
-pub fn at(seconds: i64) -> Timestamp {
+pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
 }
 
-pub fn job_id(id: &str) -> JobId {
+pub(crate) fn job_id(id: &str) -> JobId {
     JobId::new(id).unwrap()
 }
 
-pub fn agent(name: &str) -> AgentName {
+pub(crate) fn agent(name: &str) -> AgentName {
     AgentName::new(name).unwrap()
 }
 
-pub fn job(id: &str, prompt: &str) -> Job {
+pub(crate) fn job(id: &str, prompt: &str) -> Job {
     Job {
         id: job_id(id),
         name: None,
@@ -61,7 +61,7 @@ pub fn job(id: &str, prompt: &str) -> Job {
     }
 }
 
-pub fn chat(address: &str) -> Chat {
+pub(crate) fn chat(address: &str) -> Chat {
     Chat {
         name: ChatName::new(format!("chat{address}")).unwrap(),
         channel: ChannelName::new("telegram").unwrap(),
@@ -73,15 +73,15 @@ pub fn chat(address: &str) -> Chat {
     }
 }
 
-pub fn destination(address: &str) -> Destination {
+pub(crate) fn destination(address: &str) -> Destination {
     Destination::Chat(ChatAddress::from(&chat(address)))
 }
 
-pub fn session(address: &str) -> SessionKey {
+pub(crate) fn session(address: &str) -> SessionKey {
     chat(address).session_key()
 }
 
-pub fn webhook() -> Destination {
+pub(crate) fn webhook() -> Destination {
     Destination::Webhook(WebhookTarget {
         url: "https://example.org/hook".to_owned(),
         secret_env: None,
@@ -89,15 +89,15 @@ pub fn webhook() -> Destination {
     })
 }
 
-pub fn slot(name: &str) -> Slot {
+pub(crate) fn slot(name: &str) -> Slot {
     Slot::from_text(name)
 }
 
-pub fn scheduled(name: &str) -> OccurrenceRef {
+pub(crate) fn scheduled(name: &str) -> OccurrenceRef {
     OccurrenceRef::Scheduled(slot(name))
 }
 
-pub fn start(name: &str, seconds: i64) -> Effect {
+pub(crate) fn start(name: &str, seconds: i64) -> Effect {
     Effect::Start {
         occurrence: scheduled(name),
         nominal: at(seconds),
@@ -107,7 +107,7 @@ pub fn start(name: &str, seconds: i64) -> Effect {
     }
 }
 
-pub fn end(name: &str, outcome: Outcome) -> Effect {
+pub(crate) fn end(name: &str, outcome: Outcome) -> Effect {
     Effect::End {
         occurrence: scheduled(name),
         outcome,
@@ -115,7 +115,12 @@ pub fn end(name: &str, outcome: Outcome) -> Effect {
 }
 
 /// A message of these parts, from `producer`.
-pub fn message(producer: &str, origin: Origin, to: Destination, texts: &[&str]) -> NewMessage {
+pub(crate) fn message(
+    producer: &str,
+    origin: Origin,
+    to: Destination,
+    texts: &[&str],
+) -> NewMessage {
     let to_key = to.session_key();
     let part = |(index, text): (usize, &&str)| NewPart {
         key: IdempotencyKey::derive(
@@ -148,14 +153,14 @@ pub fn message(producer: &str, origin: Origin, to: Destination, texts: &[&str]) 
     }
 }
 
-pub fn receipt(message_id: &str) -> Transition {
+pub(crate) fn receipt(message_id: &str) -> Transition {
     Transition::Confirm(Receipt {
         message_id: message_id.to_owned(),
         shown_at: None,
     })
 }
 
-pub fn inbound(address: &str, text: &str, message_id: Option<&str>) -> InboundMessage {
+pub(crate) fn inbound(address: &str, text: &str, message_id: Option<&str>) -> InboundMessage {
     InboundMessage {
         session_key: session(address),
         text: text.to_owned(),
@@ -168,7 +173,12 @@ pub fn inbound(address: &str, text: &str, message_id: Option<&str>) -> InboundMe
     }
 }
 
-pub fn draft(key: &SessionKey, role: Role, text: &str, visibility: Visibility) -> EntryDraft {
+pub(crate) fn draft(
+    key: &SessionKey,
+    role: Role,
+    text: &str,
+    visibility: Visibility,
+) -> EntryDraft {
     EntryDraft {
         session_key: key.clone(),
         entry: NewEntry::text(role, text),
@@ -177,7 +187,7 @@ pub fn draft(key: &SessionKey, role: Role, text: &str, visibility: Visibility) -
     }
 }
 
-pub fn attempt_end(run: &ClaimedRun, result: AttemptFate) -> AttemptEnd {
+pub(crate) fn attempt_end(run: &ClaimedRun, result: AttemptFate) -> AttemptEnd {
     AttemptEnd {
         run_id: run.run_id,
         epoch: run.epoch,
@@ -192,32 +202,32 @@ pub fn attempt_end(run: &ClaimedRun, result: AttemptFate) -> AttemptEnd {
     }
 }
 
-pub fn texts(entries: &[Entry]) -> Vec<String> {
+pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
     entries.iter().map(|entry| entry.content.text()).collect()
 }
 
 /// A store with a worker, and the usual steps at one instant each.
-pub struct Bench<S> {
-    pub store: S,
-    pub worker: WorkerId,
+pub(crate) struct Bench<S> {
+    pub(crate) store: S,
+    pub(crate) worker: WorkerId,
 }
 
 impl<S: Store> Bench<S> {
-    pub async fn on<D: Database<Store = S>>(database: &D) -> Self {
+    pub(crate) async fn on<D: Database<Store = S>>(database: &D) -> Self {
         let store = database.open().await;
         let (worker, _) = store.begin_worker("2026a", at(0)).await.unwrap();
         Self { store, worker }
     }
 
     /// A bench with the job `budget`.
-    pub async fn with_job<D: Database<Store = S>>(database: &D) -> Self {
+    pub(crate) async fn with_job<D: Database<Store = S>>(database: &D) -> Self {
         let bench = Self::on(database).await;
         bench.create("budget").await;
         bench
     }
 
     /// What waits in free lanes, with room for so many of each kind.
-    pub async fn queues(&self, seconds: i64, most: usize) -> Vec<LaneQueue> {
+    pub(crate) async fn queues(&self, seconds: i64, most: usize) -> Vec<LaneQueue> {
         let limits = LaneLimits {
             runs: most,
             others: most,
@@ -225,7 +235,7 @@ impl<S: Store> Bench<S> {
         self.store.lane_queues(at(seconds), limits).await.unwrap()
     }
 
-    pub fn creation(id: &str) -> JobCommit {
+    pub(crate) fn creation(id: &str) -> JobCommit {
         JobCommit {
             job_id: job_id(id),
             target: Target::Create {
@@ -241,15 +251,15 @@ impl<S: Store> Bench<S> {
         }
     }
 
-    pub async fn create(&self, id: &str) {
+    pub(crate) async fn create(&self, id: &str) {
         self.commit(Self::creation(id), 0).await.unwrap();
     }
 
-    pub async fn stored(&self, id: &str) -> StoredJob {
+    pub(crate) async fn stored(&self, id: &str) -> StoredJob {
         self.store.jobs(&[job_id(id)]).await.unwrap().remove(0)
     }
 
-    pub async fn decision(&self, id: &str, effects: Vec<Effect>) -> JobCommit {
+    pub(crate) async fn decision(&self, id: &str, effects: Vec<Effect>) -> JobCommit {
         JobCommit {
             target: Target::Keep {
                 version: self.stored(id).await.version,
@@ -259,12 +269,16 @@ impl<S: Store> Bench<S> {
         }
     }
 
-    pub async fn commit(&self, commit: JobCommit, seconds: i64) -> Result<Written, Conflict> {
+    pub(crate) async fn commit(
+        &self,
+        commit: JobCommit,
+        seconds: i64,
+    ) -> Result<Written, Conflict> {
         let results = self.store.commit(vec![commit], at(seconds)).await.unwrap();
         results.into_iter().next().unwrap()
     }
 
-    pub async fn decide(
+    pub(crate) async fn decide(
         &self,
         id: &str,
         effects: Vec<Effect>,
@@ -274,14 +288,14 @@ impl<S: Store> Bench<S> {
     }
 
     /// Starts a run of `budget` in its own session.
-    pub async fn started(&self, name: &str, seconds: i64) -> RunId {
+    pub(crate) async fn started(&self, name: &str, seconds: i64) -> RunId {
         let written = self
             .decide("budget", vec![start(name, seconds)], seconds)
             .await;
         written.unwrap().started[0].1
     }
 
-    pub async fn claim(
+    pub(crate) async fn claim(
         &self,
         key: &SessionKey,
         grant: Grant,
@@ -299,7 +313,7 @@ impl<S: Store> Bench<S> {
         results.into_iter().next().unwrap()
     }
 
-    pub async fn claim_run(&self, run: RunId, seconds: i64) -> ClaimedRun {
+    pub(crate) async fn claim_run(&self, run: RunId, seconds: i64) -> ClaimedRun {
         let lane = route("budget").lane;
         match self.claim(&lane, Grant::Run(run), seconds).await {
             Ok(Claimed::Run(run)) => *run,
@@ -307,14 +321,24 @@ impl<S: Store> Bench<S> {
         }
     }
 
-    pub async fn claim_turn(&self, key: &SessionKey, turn: TurnId, seconds: i64) -> ClaimedTurn {
+    pub(crate) async fn claim_turn(
+        &self,
+        key: &SessionKey,
+        turn: TurnId,
+        seconds: i64,
+    ) -> ClaimedTurn {
         match self.claim(key, Grant::Turn(turn), seconds).await {
             Ok(Claimed::Turn(turn)) => *turn,
             other => panic!("{other:?}"),
         }
     }
 
-    pub async fn claim_part(&self, part: PartId, key: &SessionKey, seconds: i64) -> ClaimedPart {
+    pub(crate) async fn claim_part(
+        &self,
+        part: PartId,
+        key: &SessionKey,
+        seconds: i64,
+    ) -> ClaimedPart {
         match self.claim(key, Grant::Deliver(part), seconds).await {
             Ok(Claimed::Part(part)) => *part,
             other => panic!("{other:?}"),
@@ -322,7 +346,7 @@ impl<S: Store> Bench<S> {
     }
 
     /// Ends a run well, with what it has to show.
-    pub async fn finish(
+    pub(crate) async fn finish(
         &self,
         run: &ClaimedRun,
         name: &str,
@@ -343,7 +367,12 @@ impl<S: Store> Bench<S> {
     }
 
     /// Runs `budget` once, so that this message is in the outbox; returns its parts.
-    pub async fn enqueued(&self, name: &str, message: NewMessage, seconds: i64) -> Vec<OutboxRow> {
+    pub(crate) async fn enqueued(
+        &self,
+        name: &str,
+        message: NewMessage,
+        seconds: i64,
+    ) -> Vec<OutboxRow> {
         let run = self.started(name, seconds).await;
         let run = self.claim_run(run, seconds).await;
         self.finish(&run, name, Some(message), seconds)
@@ -352,7 +381,7 @@ impl<S: Store> Bench<S> {
         self.store.run_parts(run.run_id).await.unwrap()
     }
 
-    pub async fn settle(
+    pub(crate) async fn settle(
         &self,
         part: &ClaimedPart,
         transition: Transition,
@@ -374,14 +403,14 @@ impl<S: Store> Bench<S> {
     }
 
     /// Claims and settles a part.
-    pub async fn send(&self, part: &OutboxRow, transition: Transition, seconds: i64) {
+    pub(crate) async fn send(&self, part: &OutboxRow, transition: Transition, seconds: i64) {
         let part = self
             .claim_part(part.part_id, &part.session_key, seconds)
             .await;
         self.settle(&part, transition, seconds).await.unwrap();
     }
 
-    pub async fn finish_turn(
+    pub(crate) async fn finish_turn(
         &self,
         turn: &ClaimedTurn,
         result: TurnResult,
@@ -410,22 +439,22 @@ impl<S: Store> Bench<S> {
         results.into_iter().next().unwrap()
     }
 
-    pub async fn part(&self, id: PartId) -> OutboxRow {
+    pub(crate) async fn part(&self, id: PartId) -> OutboxRow {
         let scope = chatcron::store::OutboxScope::One(id);
         self.store.outbox(scope).await.unwrap().remove(0)
     }
 
-    pub async fn codes(&self, run: RunId) -> Vec<String> {
+    pub(crate) async fn codes(&self, run: RunId) -> Vec<String> {
         let found = self.store.diagnostics(run).await.unwrap();
         found.into_iter().map(|row| row.code).collect()
     }
 
-    pub async fn recalled(&self, key: &SessionKey) -> Vec<String> {
+    pub(crate) async fn recalled(&self, key: &SessionKey) -> Vec<String> {
         texts(&self.store.recall(key, 100).await.unwrap())
     }
 }
 
-pub fn route(id: &str) -> Route {
+pub(crate) fn route(id: &str) -> Route {
     Route {
         lane: SessionKey::job(&job_id(id)),
         destination: Some(destination("1")),

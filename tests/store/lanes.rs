@@ -15,7 +15,7 @@ fn lane() -> SessionKey {
     route("budget").lane
 }
 
-pub async fn a_run_is_claimed_once_and_only_when_due<D: Database>(database: &D) {
+pub(crate) async fn a_run_is_claimed_once_and_only_when_due<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let run = bench.started("s1", 60).await;
     let grant = Grant::Run(run);
@@ -36,7 +36,7 @@ pub async fn a_run_is_claimed_once_and_only_when_due<D: Database>(database: &D) 
     assert_eq!((attempts.len(), attempts[0].ended_at), (1, None));
 }
 
-pub async fn two_claims_of_one_lane_in_a_batch_give_one_holder<D: Database>(database: &D) {
+pub(crate) async fn two_claims_of_one_lane_in_a_batch_give_one_holder<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let first = bench.started("s1", 60).await;
     let second = bench.started("s2", 61).await;
@@ -54,7 +54,7 @@ pub async fn two_claims_of_one_lane_in_a_batch_give_one_holder<D: Database>(data
     assert_eq!(results[1].as_ref().unwrap_err(), &Conflict::LaneTaken);
 }
 
-pub async fn a_retry_is_a_new_attempt_under_a_new_epoch<D: Database>(database: &D) {
+pub(crate) async fn a_retry_is_a_new_attempt_under_a_new_epoch<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let run = bench.started("s1", 60).await;
     let first = bench.claim_run(run, 60).await;
@@ -104,7 +104,7 @@ pub async fn a_retry_is_a_new_attempt_under_a_new_epoch<D: Database>(database: &
     );
 }
 
-pub async fn a_late_attempt_end_is_refused_and_writes_nothing<D: Database>(database: &D) {
+pub(crate) async fn a_late_attempt_end_is_refused_and_writes_nothing<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let run = bench.started("s1", 60).await;
     let old = bench.claim_run(run, 60).await;
@@ -136,7 +136,7 @@ pub async fn a_late_attempt_end_is_refused_and_writes_nothing<D: Database>(datab
     assert_eq!(again, Err(Conflict::LeaseLost));
 }
 
-pub async fn an_attempt_end_without_a_decision_is_refused<D: Database>(database: &D) {
+pub(crate) async fn an_attempt_end_without_a_decision_is_refused<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let run = bench.started("s1", 60).await;
     let claimed = bench.claim_run(run, 60).await;
@@ -146,7 +146,9 @@ pub async fn an_attempt_end_without_a_decision_is_refused<D: Database>(database:
     assert_eq!(bench.stored("budget").await.version, 2);
 }
 
-pub async fn a_cancelled_run_frees_its_lane_and_fences_its_attempt<D: Database>(database: &D) {
+pub(crate) async fn a_cancelled_run_frees_its_lane_and_fences_its_attempt<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     let run = bench.started("s1", 60).await;
     let claimed = bench.claim_run(run, 60).await;
@@ -162,7 +164,7 @@ pub async fn a_cancelled_run_frees_its_lane_and_fences_its_attempt<D: Database>(
     assert_eq!(attempts[0].result.as_deref(), Some("cancelled"));
 }
 
-pub async fn a_lane_shows_its_head_turn_and_run<D: Database>(database: &D) {
+pub(crate) async fn a_lane_shows_its_head_turn_and_run<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let result = message("m1", Origin::JobResult, destination("1"), &["a", "b"]);
@@ -205,7 +207,7 @@ pub async fn a_lane_shows_its_head_turn_and_run<D: Database>(database: &D) {
     assert!(bench.queues(80, 9).await.is_empty());
 }
 
-pub async fn a_part_that_is_not_the_head_waits<D: Database>(database: &D) {
+pub(crate) async fn a_part_that_is_not_the_head_waits<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["a", "b"]);
     let parts = bench.enqueued("s1", result, 60).await;
@@ -221,7 +223,7 @@ pub async fn a_part_that_is_not_the_head_waits<D: Database>(database: &D) {
     assert_eq!(again.unwrap_err(), Conflict::PartSettled);
 }
 
-pub async fn the_next_instant_is_the_first_that_comes_due<D: Database>(database: &D) {
+pub(crate) async fn the_next_instant_is_the_first_that_comes_due<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     assert_eq!(bench.store.next_lane_instant(at(0)).await.unwrap(), None);
     bench.started("s1", 300).await;
@@ -232,7 +234,7 @@ pub async fn the_next_instant_is_the_first_that_comes_due<D: Database>(database:
     assert_eq!(bench.store.next_lane_instant(at(300)).await.unwrap(), None);
 }
 
-pub async fn the_oldest_lanes_are_listed_first<D: Database>(database: &D) {
+pub(crate) async fn the_oldest_lanes_are_listed_first<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     for (address, seconds) in [("3", 30), ("1", 10), ("2", 20)] {
         let message = inbound(address, "hi", None);
@@ -247,7 +249,7 @@ pub async fn the_oldest_lanes_are_listed_first<D: Database>(database: &D) {
     assert_eq!(keys, [session("1"), session("2")]);
 }
 
-pub async fn the_first_snapshot_of_a_run_is_kept<D: Database>(database: &D) {
+pub(crate) async fn the_first_snapshot_of_a_run_is_kept<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let run = bench.started("s1", 60).await;
     assert_eq!(bench.store.keep_context(run, "one").await.unwrap(), "one");

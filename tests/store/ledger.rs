@@ -10,7 +10,7 @@ use chatcron::{
 
 use crate::{Database, fixture::*};
 
-pub async fn a_job_comes_back_as_it_was_committed<D: Database>(database: &D) {
+pub(crate) async fn a_job_comes_back_as_it_was_committed<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let stored = bench.stored("budget").await;
     assert_eq!(stored.job, job("budget", "report"));
@@ -24,7 +24,7 @@ pub async fn a_job_comes_back_as_it_was_committed<D: Database>(database: &D) {
     assert_eq!(bench.store.all_jobs().await.unwrap(), [stored]);
 }
 
-pub async fn a_stale_version_fails_its_own_item_and_nobody_elses<D: Database>(database: &D) {
+pub(crate) async fn a_stale_version_fails_its_own_item_and_nobody_elses<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench.create("other").await;
     let mut stale = bench.decision("budget", vec![start("s1", 60)]).await;
@@ -49,7 +49,7 @@ pub async fn a_stale_version_fails_its_own_item_and_nobody_elses<D: Database>(da
     assert_eq!(runs[0].job_id, job_id("other"));
 }
 
-pub async fn the_second_item_for_a_job_in_one_batch_is_stale<D: Database>(database: &D) {
+pub(crate) async fn the_second_item_for_a_job_in_one_batch_is_stale<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let first = bench.decision("budget", vec![start("s1", 60)]).await;
     let second = bench.decision("budget", vec![start("s2", 61)]).await;
@@ -63,7 +63,9 @@ pub async fn the_second_item_for_a_job_in_one_batch_is_stale<D: Database>(databa
     assert_eq!(bench.stored("budget").await.version, 2);
 }
 
-pub async fn a_removed_id_that_is_created_again_is_another_incarnation<D: Database>(database: &D) {
+pub(crate) async fn a_removed_id_that_is_created_again_is_another_incarnation<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     bench.started("s1", 60).await;
     let mut removal = bench
@@ -85,7 +87,7 @@ pub async fn a_removed_id_that_is_created_again_is_another_incarnation<D: Databa
     bench.started("s1", 62).await;
 }
 
-pub async fn a_redefinition_leaves_what_was_planned_with_the_old_definition<D: Database>(
+pub(crate) async fn a_redefinition_leaves_what_was_planned_with_the_old_definition<D: Database>(
     database: &D,
 ) {
     let bench = Bench::with_job(database).await;
@@ -107,7 +109,7 @@ pub async fn a_redefinition_leaves_what_was_planned_with_the_old_definition<D: D
     assert_eq!(bench.claim_run(run, 62).await.job, changed);
 }
 
-pub async fn a_waiting_slot_keeps_its_route_and_definition_when_it_starts<D: Database>(
+pub(crate) async fn a_waiting_slot_keeps_its_route_and_definition_when_it_starts<D: Database>(
     database: &D,
 ) {
     let bench = Bench::with_job(database).await;
@@ -162,7 +164,7 @@ fn accounted(name: &str) -> Conflict {
     Conflict::SlotAccounted { slot: slot(name) }
 }
 
-pub async fn a_slot_is_accounted_once<D: Database>(database: &D) {
+pub(crate) async fn a_slot_is_accounted_once<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench.started("s1", 60).await;
     let wait = Effect::Wait {
@@ -199,7 +201,7 @@ pub async fn a_slot_is_accounted_once<D: Database>(database: &D) {
     assert_eq!(newest.ended_at, Some(at(180)));
 }
 
-pub async fn a_slot_inside_a_skipped_range_is_accounted<D: Database>(database: &D) {
+pub(crate) async fn a_slot_inside_a_skipped_range_is_accounted<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench
         .decide("budget", vec![skip("s1", "s9", 100, 900, 9)], 900)
@@ -228,7 +230,7 @@ pub async fn a_slot_inside_a_skipped_range_is_accounted<D: Database>(database: &
     );
 }
 
-pub async fn a_range_that_meets_a_row_or_a_range_is_refused<D: Database>(database: &D) {
+pub(crate) async fn a_range_that_meets_a_row_or_a_range_is_refused<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench.started("s5", 500).await;
     let over_row = skip("s4", "s6", 400, 600, 3);
@@ -249,7 +251,7 @@ pub async fn a_range_that_meets_a_row_or_a_range_is_refused<D: Database>(databas
     }
 }
 
-pub async fn an_occurrence_ends_once<D: Database>(database: &D) {
+pub(crate) async fn an_occurrence_ends_once<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench.started("s1", 60).await;
     let cancel = || vec![end("s1", Outcome::Cancelled)];
@@ -281,7 +283,7 @@ pub async fn an_occurrence_ends_once<D: Database>(database: &D) {
     );
 }
 
-pub async fn a_slot_may_wait_and_start_in_one_decision<D: Database>(database: &D) {
+pub(crate) async fn a_slot_may_wait_and_start_in_one_decision<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let wait = Effect::Wait {
         waiting: WaitingSlot {
@@ -301,7 +303,7 @@ pub async fn a_slot_may_wait_and_start_in_one_decision<D: Database>(database: &D
     bench.claim_run(written.started[0].1, 60).await;
 }
 
-pub async fn due_jobs_come_in_order_of_wake_up_and_id<D: Database>(database: &D) {
+pub(crate) async fn due_jobs_come_in_order_of_wake_up_and_id<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     for (id, wake) in [
         ("c", Some(50)),
@@ -330,7 +332,7 @@ pub async fn due_jobs_come_in_order_of_wake_up_and_id<D: Database>(database: &D)
     assert_eq!(ids(bench.store.jobs(&named).await.unwrap()), ["e", "a"]);
 }
 
-pub async fn requests_are_told_apart_by_their_ids<D: Database>(database: &D) {
+pub(crate) async fn requests_are_told_apart_by_their_ids<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let manual = |request| Effect::Start {
         occurrence: OccurrenceRef::Manual(request),
@@ -365,7 +367,7 @@ pub async fn requests_are_told_apart_by_their_ids<D: Database>(database: &D) {
     bench.decide("budget", vec![cancel], 61).await.unwrap();
 }
 
-pub async fn the_chats_of_the_jobs_file_are_replaced_as_a_whole<D: Database>(database: &D) {
+pub(crate) async fn the_chats_of_the_jobs_file_are_replaced_as_a_whole<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let (mut one, mut two) = (chat("1"), chat("2"));
     bench

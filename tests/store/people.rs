@@ -23,7 +23,7 @@ async fn unknown_part<S: Store>(bench: &Bench<S>) -> OutboxRow {
     bench.part(parts[0].part_id).await
 }
 
-pub async fn only_an_unknown_part_can_be_resolved<D: Database>(database: &D) {
+pub(crate) async fn only_an_unknown_part_can_be_resolved<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
     let part = bench.enqueued("s1", result, 60).await[0].part_id;
@@ -51,7 +51,7 @@ pub async fn only_an_unknown_part_can_be_resolved<D: Database>(database: &D) {
     }
 }
 
-pub async fn a_part_that_was_shown_joins_the_end_of_history<D: Database>(database: &D) {
+pub(crate) async fn a_part_that_was_shown_joins_the_end_of_history<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let part = unknown_part(&bench).await;
     bench
@@ -76,7 +76,9 @@ pub async fn a_part_that_was_shown_joins_the_end_of_history<D: Database>(databas
     );
 }
 
-pub async fn a_part_that_was_not_shown_can_be_sent_again_under_its_key<D: Database>(database: &D) {
+pub(crate) async fn a_part_that_was_not_shown_can_be_sent_again_under_its_key<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     let part = unknown_part(&bench).await;
     bench
@@ -96,7 +98,7 @@ pub async fn a_part_that_was_not_shown_can_be_sent_again_under_its_key<D: Databa
     assert_eq!(bench.recalled(&session("1")).await, ["one"]);
 }
 
-pub async fn a_persons_word_waits_for_the_lane<D: Database>(database: &D) {
+pub(crate) async fn a_persons_word_waits_for_the_lane<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let part = unknown_part(&bench).await;
@@ -119,7 +121,7 @@ pub async fn a_persons_word_waits_for_the_lane<D: Database>(database: &D) {
     assert_eq!(bench.recalled(&key).await, ["hi", "one"]);
 }
 
-pub async fn a_retry_brings_back_the_rest_of_the_message<D: Database>(database: &D) {
+pub(crate) async fn a_retry_brings_back_the_rest_of_the_message<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -151,7 +153,7 @@ pub async fn a_retry_brings_back_the_rest_of_the_message<D: Database>(database: 
     assert_eq!(bench.recalled(&key).await, ["hi", "a", "b"]);
 }
 
-pub async fn a_cancelled_part_takes_the_rest_with_it<D: Database>(database: &D) {
+pub(crate) async fn a_cancelled_part_takes_the_rest_with_it<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["a", "b", "c"]);
     let parts = bench.enqueued("s1", result, 60).await;
@@ -171,7 +173,7 @@ pub async fn a_cancelled_part_takes_the_rest_with_it<D: Database>(database: &D) 
     assert!(bench.queues(63, 9).await.is_empty());
 }
 
-pub async fn the_open_outbox_lists_what_needs_something<D: Database>(database: &D) {
+pub(crate) async fn the_open_outbox_lists_what_needs_something<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["a", "b", "c"]);
     let parts = bench.enqueued("s1", result, 60).await;

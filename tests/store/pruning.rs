@@ -13,7 +13,7 @@ use crate::{Database, fixture::*};
 
 const DAY: i64 = 24 * 60 * 60;
 
-pub async fn old_runs_go_and_what_a_chat_showed_stays<D: Database>(database: &D) {
+pub(crate) async fn old_runs_go_and_what_a_chat_showed_stays<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let mut kept = Vec::new();
     for (name, key, transition) in [
@@ -66,7 +66,7 @@ pub async fn old_runs_go_and_what_a_chat_showed_stays<D: Database>(database: &D)
     );
 }
 
-pub async fn a_one_shot_that_ran_is_removed_in_the_end<D: Database>(database: &D) {
+pub(crate) async fn a_one_shot_that_ran_is_removed_in_the_end<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let mut creation = Bench::<D::Store>::creation("budget");
     if let Target::Create { job, .. } = &mut creation.target {

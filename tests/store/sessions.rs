@@ -23,7 +23,9 @@ fn blocks() -> Vec<Block> {
     ]
 }
 
-pub async fn recall_is_the_visible_and_interior_rows_of_the_newest_generation<D: Database>(
+pub(crate) async fn recall_is_the_visible_and_interior_rows_of_the_newest_generation<
+    D: Database,
+>(
     database: &D,
 ) {
     let bench = Bench::on(database).await;
@@ -62,7 +64,7 @@ pub async fn recall_is_the_visible_and_interior_rows_of_the_newest_generation<D:
     assert_eq!(texts(&all), ["one", "tool call", "silence"]);
 }
 
-pub async fn the_last_texts_are_oldest_first<D: Database>(database: &D) {
+pub(crate) async fn the_last_texts_are_oldest_first<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     for (seconds, words) in [(1, "one"), (2, ""), (3, "three"), (4, "four")] {
@@ -83,7 +85,7 @@ pub async fn the_last_texts_are_oldest_first<D: Database>(database: &D) {
     assert_eq!(texts(&all), ["one", "three", "four"]);
 }
 
-pub async fn job_memory_holds_committed_attempts_only<D: Database>(database: &D) {
+pub(crate) async fn job_memory_holds_committed_attempts_only<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let lane = route("budget").lane;
     for (name, words, result) in [
@@ -116,7 +118,7 @@ pub async fn job_memory_holds_committed_attempts_only<D: Database>(database: &D)
     );
 }
 
-pub async fn rows_keep_their_blocks<D: Database>(database: &D) {
+pub(crate) async fn rows_keep_their_blocks<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -151,7 +153,9 @@ pub async fn rows_keep_their_blocks<D: Database>(database: &D) {
     assert_eq!(rows[1].provenance.turn_id, Some(turn));
 }
 
-pub async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sent<D: Database>(
+pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sent<
+    D: Database,
+>(
     database: &D,
 ) {
     let bench = Bench::on(database).await;
@@ -199,7 +203,9 @@ pub async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sen
     assert_eq!(bench.store.reset(&session("new"), at(11)).await.unwrap(), 1);
 }
 
-pub async fn what_was_waiting_at_a_reset_goes_on_in_the_new_generation<D: Database>(database: &D) {
+pub(crate) async fn what_was_waiting_at_a_reset_goes_on_in_the_new_generation<D: Database>(
+    database: &D,
+) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let turn = bench

@@ -8,7 +8,7 @@ use chatcron::{
 
 use crate::{Database, fixture::*};
 
-pub async fn the_same_message_is_the_same_turn<D: Database>(database: &D) {
+pub(crate) async fn the_same_message_is_the_same_turn<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let store = &bench.store;
     let first = store
@@ -40,7 +40,7 @@ pub async fn the_same_message_is_the_same_turn<D: Database>(database: &D) {
     assert_eq!(rows[0].provenance.turn_id, Some(first));
 }
 
-pub async fn a_users_row_takes_its_place_when_its_turn_begins<D: Database>(database: &D) {
+pub(crate) async fn a_users_row_takes_its_place_when_its_turn_begins<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let turn = bench
@@ -67,7 +67,7 @@ pub async fn a_users_row_takes_its_place_when_its_turn_begins<D: Database>(datab
     );
 }
 
-pub async fn an_older_turn_goes_first<D: Database>(database: &D) {
+pub(crate) async fn an_older_turn_goes_first<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let first = bench
@@ -91,7 +91,7 @@ pub async fn an_older_turn_goes_first<D: Database>(database: &D) {
     assert_eq!(bench.recalled(&key).await, ["one", "two"]);
 }
 
-pub async fn a_finished_turn_is_fenced_by_its_epoch<D: Database>(database: &D) {
+pub(crate) async fn a_finished_turn_is_fenced_by_its_epoch<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -117,7 +117,7 @@ pub async fn a_finished_turn_is_fenced_by_its_epoch<D: Database>(database: &D) {
     assert!(bench.store.turn(unknown.turn_id).await.unwrap().is_none());
 }
 
-pub async fn a_requeued_turn_has_used_no_attempt<D: Database>(database: &D) {
+pub(crate) async fn a_requeued_turn_has_used_no_attempt<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -137,7 +137,7 @@ pub async fn a_requeued_turn_has_used_no_attempt<D: Database>(database: &D) {
     assert_eq!((rows.len(), rows[0].seq), (1, 2), "it took its place once");
 }
 
-pub async fn a_failed_turn_leaves_the_users_row<D: Database>(database: &D) {
+pub(crate) async fn a_failed_turn_leaves_the_users_row<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench

@@ -8,7 +8,7 @@ use chatcron::{
 
 use crate::{Database, fixture::*};
 
-pub async fn a_new_worker_finds_what_was_under_way<D: Database>(database: &D) {
+pub(crate) async fn a_new_worker_finds_what_was_under_way<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
@@ -37,7 +37,7 @@ pub async fn a_new_worker_finds_what_was_under_way<D: Database>(database: &D) {
     bench.store.end_worker(worker, at(80)).await.unwrap();
 }
 
-pub async fn a_new_worker_finds_it_again_if_nobody_decided<D: Database>(database: &D) {
+pub(crate) async fn a_new_worker_finds_it_again_if_nobody_decided<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
     let parts = bench.enqueued("s1", result, 60).await;
@@ -63,7 +63,7 @@ pub async fn a_new_worker_finds_it_again_if_nobody_decided<D: Database>(database
     }
 }
 
-pub async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(database: &D) {
+pub(crate) async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
@@ -87,7 +87,7 @@ pub async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(database:
     assert_eq!(bench.recalled(&key).await, ["hi"]);
 }
 
-pub async fn a_part_between_two_tries_was_not_in_flight<D: Database>(database: &D) {
+pub(crate) async fn a_part_between_two_tries_was_not_in_flight<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
     let parts = bench.enqueued("s1", result, 60).await;

@@ -20,6 +20,8 @@ use super::{
     rows::At,
 };
 
+mod draft;
+mod finish;
 mod load;
 mod plan;
 mod tables;

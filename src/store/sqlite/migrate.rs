@@ -15,9 +15,10 @@ use sqlx::{
 use crate::store::StoreError;
 
 use super::{
-    BUSY_TIMEOUT, OpenMode,
+    adopt,
     failure::Failure,
-    lock::{beside, open},
+    lock::{self, beside},
+    open::{BUSY_TIMEOUT, OpenMode, writing},
 };
 
 static MIGRATOR: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -27,11 +28,7 @@ const HAS_MIGRATIONS: &str =
 const VERSION: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
 
 /// Makes sure that the database has this version's schema.
-pub(super) async fn prepare(
-    path: &Path,
-    mode: OpenMode,
-    options: &SqliteConnectOptions,
-) -> Result<(), StoreError> {
+pub(super) async fn prepare(path: &Path, mode: OpenMode) -> Result<(), StoreError> {
     let exists = path.exists();
     match mode {
         OpenMode::MustExist | OpenMode::ReadOnly if !exists => {
@@ -51,10 +48,10 @@ pub(super) async fn prepare(
             io::Error::other("a command that writes brings it up to date"),
         ));
     }
-    migrate_under_lock(path, options).await
+    migrate_under_lock(path).await
 }
 
-async fn migrate_under_lock(path: &Path, options: &SqliteConnectOptions) -> Result<(), StoreError> {
+async fn migrate_under_lock(path: &Path) -> Result<(), StoreError> {
     let lock_path = beside(path, ".migrating");
     let cannot_lock = |source: io::Error| {
         unavailable(
@@ -62,7 +59,7 @@ async fn migrate_under_lock(path: &Path, options: &SqliteConnectOptions) -> Resu
             source,
         )
     };
-    let lock = open(&lock_path).map_err(cannot_lock)?;
+    let lock = lock::open(&lock_path).map_err(cannot_lock)?;
     // The lock is waited for on a thread, because another process may migrate for a while.
     let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock))
         .await
@@ -75,11 +72,15 @@ async fn migrate_under_lock(path: &Path, options: &SqliteConnectOptions) -> Resu
         0
     };
     if found < newest_known() {
-        let options = options.clone().create_if_missing(true);
+        let options = writing(path).create_if_missing(true);
         let one = SqlitePoolOptions::new().max_connections(1);
         let pool = one.connect_with(options).await;
         let pool = pool.map_err(|e| failed(path, e))?;
-        let outcome = MIGRATOR.run(&pool).await;
+        let adopted = adopt::adopt(&pool).await;
+        let outcome = match adopted {
+            Ok(()) => MIGRATOR.run(&pool).await,
+            Err(error) => Err(error.into()),
+        };
         pool.close().await;
         outcome.map_err(|error| refused(path, error))?;
         tracing::info!(

@@ -17,6 +17,7 @@ use super::{
 
 mod ledger;
 mod load;
+mod tables;
 
 pub(super) use ledger::{Settler, Shown};
 

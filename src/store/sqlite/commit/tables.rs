@@ -9,12 +9,11 @@ use crate::{
         JobCommit,
         sqlite::{
             failure::Fallible,
+            lanes::Release,
             rows::{micros, write_rows},
         },
     },
 };
-
-pub(super) use crate::store::sqlite::lanes::Release;
 
 use super::load::JobRow;
 

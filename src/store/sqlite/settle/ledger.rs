@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
 use sqlx::{Row, SqliteConnection};
 
 use crate::{
@@ -24,58 +23,14 @@ use crate::{
     transcript::{Role, Visibility},
 };
 
-use super::load::{self, Part};
+use super::{
+    load::{self, Part},
+    tables::{ADDRESSES, AddressRow, EVIDENCE, EvidenceRow, PARTS, PartChange},
+};
 
 const MESSAGE_IDS: &str = "\
 SELECT e.chat_key, e.channel_message_id FROM json_each($1) AS x
 JOIN ctx_session_entries AS e ON e.chat_key = x.value ->> 0 AND e.channel_message_id = x.value ->> 1";
-
-const PARTS: &str = "\
-UPDATE outbox_parts SET state = x.value ->> 'state', reason = x.value ->> 'reason',
-  why = coalesce(x.value ->> 'why', why), in_doubt = x.value ->> 'in_doubt', epoch = NULL,
-  resolution = NULL,
-  next_attempt_at = coalesce(x.value ->> 'next_attempt_at', next_attempt_at),
-  channel_message_id = x.value ->> 'channel_message_id', shown_at = x.value ->> 'shown_at',
-  settled_at = x.value ->> 'settled_at'
-FROM json_each($1) AS x WHERE outbox_parts.part_id = x.value ->> 'part_id'";
-
-const EVIDENCE: &str = "\
-UPDATE outbox_parts SET resolution = x.value ->> 'evidence'
-FROM json_each($1) AS x WHERE outbox_parts.part_id = x.value ->> 'part_id'";
-
-const ADDRESSES: &str = "\
-INSERT INTO addresses (session_key, moved_to, stopped_at, why)
-SELECT x.value ->> 'session_key', x.value ->> 'moved_to', x.value ->> 'stopped_at', x.value ->> 'why'
-FROM json_each($1) AS x WHERE true
-ON CONFLICT (session_key) DO UPDATE SET moved_to = excluded.moved_to,
-  stopped_at = excluded.stopped_at, why = excluded.why";
-
-#[derive(Debug, Serialize)]
-struct PartChange {
-    part_id: i64,
-    state: &'static str,
-    reason: Option<&'static str>,
-    why: Option<String>,
-    in_doubt: bool,
-    next_attempt_at: Option<i64>,
-    channel_message_id: Option<String>,
-    shown_at: Option<i64>,
-    settled_at: Option<i64>,
-}
-
-#[derive(Debug, Serialize)]
-struct EvidenceRow {
-    part_id: i64,
-    evidence: String,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct AddressRow {
-    session_key: String,
-    moved_to: Option<String>,
-    stopped_at: Option<i64>,
-    why: Option<String>,
-}
 
 /// That a chat showed a part.
 pub(in crate::store::sqlite) struct Shown {
@@ -401,21 +356,5 @@ impl Settler {
         }
         self.book.write(conn).await?;
         self.notes.write(conn).await
-    }
-}
-
-impl PartChange {
-    fn new(part_id: i64, state: PartState, why: Option<String>) -> Self {
-        Self {
-            part_id,
-            state: state.as_str(),
-            reason: None,
-            why,
-            in_doubt: false,
-            next_attempt_at: None,
-            channel_message_id: None,
-            shown_at: None,
-            settled_at: None,
-        }
     }
 }

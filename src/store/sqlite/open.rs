@@ -1,0 +1,68 @@
+//! Opening the file: how each connection is set up.
+
+use std::{path::Path, time::Duration};
+
+use sqlx::{
+    ConnectOptions, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+/// How long a connection waits for another process that writes.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const READERS: u32 = 4;
+const STATEMENTS_CACHED: usize = 200;
+
+/// How a database file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// It is made if there is none.
+    CreateIfMissing,
+    /// There must be one; an older schema is brought up to date.
+    MustExist,
+    /// There must be one of this version's schema, and nothing is written.
+    ReadOnly,
+}
+
+/// The connections of one store.
+pub(super) struct Connections {
+    pub(super) readers: SqlitePool,
+    /// Sees what others commit by its own `data_version`.
+    pub(super) watch: SqliteConnection,
+    pub(super) writer: Option<SqliteConnection>,
+}
+
+/// How a connection that writes is set up.
+pub(super) fn writing(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(STATEMENTS_CACHED)
+}
+
+fn reading(path: &Path, mode: OpenMode) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(mode == OpenMode::ReadOnly)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(STATEMENTS_CACHED)
+        .pragma("query_only", "ON")
+}
+
+pub(super) async fn connect(path: &Path, mode: OpenMode) -> Result<Connections, sqlx::Error> {
+    let writer = match mode {
+        OpenMode::CreateIfMissing | OpenMode::MustExist => Some(writing(path).connect().await?),
+        OpenMode::ReadOnly => None,
+    };
+    let reading = reading(path, mode);
+    Ok(Connections {
+        writer,
+        watch: reading.connect().await?,
+        readers: SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .connect_with(reading)
+            .await?,
+    })
+}
