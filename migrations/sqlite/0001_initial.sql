@@ -238,7 +238,7 @@ CREATE INDEX idx_outbox_parts_open ON outbox_parts (session_key, begun DESC, mes
 CREATE INDEX idx_outbox_parts_failed ON outbox_parts (part_id) WHERE state = 'failed';
 CREATE INDEX idx_outbox_parts_shown ON outbox_parts (session_key, message_id, part) WHERE state IN ('confirmed', 'unknown');
 CREATE INDEX idx_outbox_parts_unknown ON outbox_parts (part_id) WHERE state = 'unknown';
-CREATE INDEX idx_outbox_parts_resolution ON outbox_parts (session_key) WHERE resolution IS NOT NULL;
+CREATE INDEX idx_outbox_parts_resolution ON outbox_parts (message_id, part) WHERE resolution IS NOT NULL;
 
 -- What the channels said about addresses: moved, or stopped until confirmed again.
 CREATE TABLE addresses (

@@ -261,7 +261,7 @@ pub(crate) async fn the_first_snapshot_of_a_run_is_kept<D: Database>(database: &
     assert!(bench.store.keep_context(RunId(99), "x").await.is_err());
 }
 
-pub async fn lanes_that_can_only_wait_hide_none_that_can_go_on<D: Database>(database: &D) {
+pub(crate) async fn lanes_that_can_only_wait_hide_none_that_can_go_on<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     for chat in 0..4 {
         let address = chat.to_string();

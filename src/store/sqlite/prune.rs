@@ -25,7 +25,7 @@ ORDER BY r.ended_at LIMIT $2";
 
 const OLD_SLOTS: &str = "\
 SELECT o.occurrence_id FROM occurrences AS o
-WHERE o.ended_at < $1 AND o.state = 'skipped'
+WHERE o.ended_at < $1
   AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.occurrence_id = o.occurrence_id)
 ORDER BY o.occurrence_id LIMIT $2";
 

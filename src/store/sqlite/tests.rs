@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sqlx::{AssertSqlSafe, Row, SqlitePool, sqlite::SqlitePoolOptions};
 
-use super::{jobs, lanes, migrate, open, readings};
+use super::{jobs, lanes, migrate, open, readings, resolution};
 
 async fn database(directory: &Path) -> SqlitePool {
     let path = directory.join("plans.db");
@@ -56,6 +56,12 @@ async fn hot_selects_use_their_indexes() {
     assert!(
         !recall.iter().any(|step| step.contains("TEMP B-TREE")),
         "{recall:#?}"
+    );
+    let waiting = plan(&pool, resolution::WAITING).await;
+    assert_eq!(
+        steps_without_index(&waiting, &["p"]),
+        Vec::<String>::new(),
+        "{waiting:#?}"
     );
     let queues = plan(&pool, lanes::QUEUES).await;
     for index in [

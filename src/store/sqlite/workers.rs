@@ -29,7 +29,7 @@ const RUNNING: &str = "SELECT run_id FROM runs WHERE state = 'running' ORDER BY 
 
 // A part without a lease is between two tries: nobody was sending it.
 const IN_FLIGHT: &str = "\
-SELECT part_id FROM outbox_parts
+SELECT part_id FROM outbox_parts INDEXED BY idx_outbox_parts_open
 WHERE state IN ('pending', 'sending') AND state = 'sending' AND epoch IS NOT NULL ORDER BY part_id";
 
 const FAIL_TURNS: &str = "\
