@@ -33,6 +33,8 @@ mod run;
 mod runs;
 mod runtime;
 mod say;
+#[cfg(test)]
+mod samples;
 mod schema;
 mod show;
 mod signals;

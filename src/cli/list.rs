@@ -21,6 +21,9 @@ use crate::{
     store::{RunFilter, RunRow, Store, StoredJob},
 };
 
+#[cfg(test)]
+mod tests;
+
 /// How many of a job's newest rows are looked at for one that has ended and one that has not.
 const LOOKED_AT: u32 = 8;
 
@@ -92,10 +95,10 @@ fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> St
         Column::Breaks,
         Column::Breaks,
         Column::Left,
-        Column::Left,
+        Column::Breaks,
         Column::Breaks,
     ])
-    .head(["job", "runs", "where", "state", "next", "last"]);
+    .head(["job", "when", "where", "state", "next", "last"]);
     for listed in jobs {
         let job = &listed.stored.job;
         let zone = words::zone(&job.schedule.zone);

@@ -122,11 +122,11 @@ pub(super) fn delivered(run: &RunRow) -> Cell {
     if counts.confirmed == total {
         return format!("{place}{}", words::counted(total, "message")).into();
     }
-    let mut text = format!(
-        "{place}{} of {}",
-        counts.confirmed,
-        words::counted(total, "message")
-    );
+    let mut said = Vec::new();
+    if counts.confirmed > 0 {
+        let total = words::counted(total, "message");
+        said.push(format!("{} of {total}", counts.confirmed));
+    }
     for (count, what) in [
         (counts.unknown, "unknown"),
         (counts.failed, "failed"),
@@ -134,7 +134,7 @@ pub(super) fn delivered(run: &RunRow) -> Cell {
         (counts.open, "to come"),
     ] {
         if count > 0 {
-            text.push_str(&format!(", {count} {what}"));
+            said.push(format!("{count} {what}"));
         }
     }
     let tone = if counts.failed + counts.unknown > 0 {
@@ -142,7 +142,7 @@ pub(super) fn delivered(run: &RunRow) -> Cell {
     } else {
         Tone::Warn
     };
-    Cell::toned(text, tone)
+    Cell::toned(format!("{place}{}", said.join(", ")), tone)
 }
 
 /// What else a person would want to know.

@@ -105,6 +105,11 @@ pub(super) fn shown_as(message_id: &str) -> String {
     format!("#{}", plain::line(message_id))
 }
 
+/// The same, cut where a channel's ids are long; so much of one is still one message's.
+pub(super) fn short_id(message_id: &str) -> String {
+    format!("#{}", plain::beginning(message_id, 12))
+}
+
 fn reason_words(reason: &str) -> &str {
     match reason {
         "age" => "refused for longer than messages are kept trying",

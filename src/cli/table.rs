@@ -192,6 +192,7 @@ impl Table {
             .iter()
             .enumerate()
             .map(|(column, cell)| match self.columns[column] {
+                _ if widths[column] == 0 => Vec::new(),
                 Column::Breaks => broken(&cell.text, widths[column]),
                 Column::Left | Column::Right => cell.text.lines().map(str::to_owned).collect(),
             })
@@ -315,6 +316,11 @@ mod tests {
             .indent(0);
         table.row(["1".into(), "".into(), "3".into()]);
         assert_eq!(table.render(Screen::wide(None)), "a  c\n1  3\n");
+        let mut table = Table::new([Column::Left, Column::Breaks])
+            .head(["a", "note"])
+            .indent(0);
+        table.row(["1".into(), "".into()]);
+        assert_eq!(table.render(Screen::wide(None)), "a\n1\n");
     }
 
     #[test]

@@ -155,8 +155,12 @@ async fn compare(
 fn unreadable_log(path: &std::path::Path, error: &log::LogError) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     let message = format!("{}: {error}{}", path.display(), cause.unwrap_or_default());
-    Failure::new(Exit::CannotRead, message).help(
-        "a channel log has one JSON object a line, such as \
-         {\"chat\":\"5550001\",\"message_id\":\"12\",\"text\":\"Hello\",\"at\":\"2026-11-30T07:00:00Z\"}",
-    )
+    let failure = Failure::new(Exit::CannotRead, message);
+    match error {
+        log::LogError::Line { .. } => failure.help(
+            "a channel log has one JSON object a line, such as {\"chat\":\"5550001\",\
+             \"message_id\":\"12\",\"text\":\"Hello\",\"at\":\"2026-11-30T07:00:00Z\"}",
+        ),
+        log::LogError::Io(_) => failure,
+    }
 }

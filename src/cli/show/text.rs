@@ -66,7 +66,7 @@ fn facts(shown: &Shown, now: Timestamp, screen: Screen) -> String {
     let job = &stored.job;
     let chat_of = |name: &_| shown.chats.iter().find(|chat| chat.name == *name);
     let mut table = Table::new([Column::Left, Column::Breaks]).indent(2);
-    table.row(["runs".into(), words::schedule(&job.schedule).into()]);
+    table.row(["when".into(), words::schedule(&job.schedule).into()]);
     table.row(["where".into(), words::route(&job.mode, chat_of).into()]);
     table.row(["agent".into(), agent(job).into()]);
     table.row(["state".into(), state(shown, now)]);

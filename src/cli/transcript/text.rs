@@ -64,6 +64,7 @@ fn speaker(entry: &Entry, agent: &str) -> String {
         (Role::User, _) => match (&from.sender_display, from.trigger_source) {
             (Some(name), _) => plain::beginning(name, 20),
             (None, Some(TriggerSource::User) | None) => String::from("you"),
+            (None, Some(TriggerSource::Cron)) => String::from("prompt"),
             (None, Some(other)) => other.as_str().to_owned(),
         },
         (Role::Tool, _) => String::from("tool"),
@@ -90,7 +91,7 @@ fn how(entry: &Entry) -> String {
         Visibility::Pending => Some("not shown yet"),
         Visibility::Withheld => Some("not shown: withheld"),
     };
-    let id = entry.channel_message_id.as_deref().map(parts::shown_as);
+    let id = entry.channel_message_id.as_deref().map(parts::short_id);
     let words: Vec<String> = [origin, visibility]
         .into_iter()
         .flatten()

@@ -6,7 +6,7 @@ use crate::{
     cli::{
         json,
         names::Session,
-        plain,
+        parts, plain,
         table::{Cell, Column, Screen, Table, Tone},
         words,
     },
@@ -110,7 +110,7 @@ impl Compared {
         if self.foreign_lines > 0 {
             let lines = u64::try_from(self.foreign_lines).unwrap_or(u64::MAX);
             out.push_str(&format!(
-                "{} of the logs belong to chats that the jobs file does not have\n",
+                "not compared: {} of the logs, of chats that the jobs file does not have\n",
                 words::counted(lines, "line")
             ));
         }
@@ -180,7 +180,7 @@ impl ComparedChat {
             let id = if id.is_empty() {
                 String::new()
             } else {
-                format!("#{}", plain::beginning(id, 24))
+                parts::short_id(id)
             };
             table.row([
                 Cell::toned(kind(finding.kind), tone),

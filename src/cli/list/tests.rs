@@ -1,0 +1,78 @@
+use super::*;
+use crate::{
+    cli::samples::{at, chat, failed, now, run, stored},
+    occurrence::{OccurrenceRef, Slot},
+    policy::{ActiveRun, Pause, Phase},
+};
+
+fn listed(stored: StoredJob, runs: Vec<RunRow>) -> Listed {
+    Listed {
+        standing: Standing::of(&stored, &runs, now()),
+        last: runs.into_iter().find(|run| run.ended_at.is_some()),
+        stored,
+    }
+}
+
+fn sample() -> Vec<Listed> {
+    let plain = listed(
+        stored("budget"),
+        vec![run(40, "budget", "2026-11-30T07:00:00Z")],
+    );
+    let mut paused = stored("paused");
+    paused.state.pause = Some(Pause {
+        since: at("2026-11-30T07:00:00Z"),
+        reason: "failed 3 times".to_owned(),
+    });
+    let mut retrying = stored("shaky");
+    retrying.state.active.push(ActiveRun {
+        occurrence: OccurrenceRef::Scheduled(Slot::from_text("x")),
+        phase: Phase::Backoff {
+            until: at("2026-11-30T11:02:00Z"),
+        },
+    });
+    let mut off = stored("off");
+    off.job.enabled = false;
+    let mut done = stored("twice");
+    done.job.policies.max_runs = Some(2);
+    done.state.started_runs = 2;
+    let error = failed(39, "paused", "2026-11-30T06:00:00Z", "model overloaded");
+    vec![
+        plain,
+        listed(paused, vec![error]),
+        listed(retrying, Vec::new()),
+        listed(off, Vec::new()),
+        listed(done, Vec::new()),
+    ]
+}
+
+#[test]
+fn a_job_is_listed_with_its_state_what_comes_and_what_came() {
+    insta::assert_snapshot!(
+        render(&sample(), &[chat("me")], now(), Screen::wide(None)),
+        @r"
+     job     when                                where                                state                 next                     last
+     budget  every day at 08:00 (Europe/Berlin)  background -> me (telegram 5550001)  ready                 tomorrow 08:00, in 20 h  done in 14 s
+     paused  every day at 08:00 (Europe/Berlin)  background -> me (telegram 5550001)  paused                -                        failed: model overloaded
+     shaky   every day at 08:00 (Europe/Berlin)  background -> me (telegram 5550001)  tries again in 2 min  tomorrow 08:00, in 20 h  never
+     off     every day at 08:00 (Europe/Berlin)  background -> me (telegram 5550001)  disabled              -                        never
+     twice   every day at 08:00 (Europe/Berlin)  background -> me (telegram 5550001)  finished              -                        never
+    "
+    );
+    assert!(render(&[], &[], now(), Screen::wide(None)).contains("chatcron run"));
+}
+
+#[test]
+fn json_names_states_with_one_word() {
+    let json: Value = serde_json::from_str(&as_json(&sample())).unwrap();
+    let states: Vec<&str> = (0..5)
+        .map(|index| json["jobs"][index]["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        states,
+        ["ready", "paused", "backoff", "disabled", "finished"]
+    );
+    assert_eq!(json["jobs"][0]["next_at"], "2026-12-01T07:00:00Z");
+    assert_eq!(json["jobs"][0]["last"]["run_id"], 40);
+    assert_eq!(json["jobs"][1]["paused"]["reason"], "failed 3 times");
+    assert_eq!(json["jobs"][1]["next_at"], Value::Null);
+}
