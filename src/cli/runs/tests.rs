@@ -53,7 +53,10 @@ fn runs_and_skipped_stretches_stand_in_one_list_by_time() {
 #[test]
 fn several_zones_get_a_column() {
     let text = lines::render(&sample(), &zones("Asia/Tokyo"), now(), Screen::wide(None));
-    assert!(text.contains("Fri 15:00                    Asia/Tokyo"), "{text}");
+    assert!(
+        text.contains("Fri 15:00                    Asia/Tokyo"),
+        "{text}"
+    );
     assert!(!text.contains("times in"), "{text}");
 }
 
