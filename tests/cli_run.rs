@@ -154,7 +154,7 @@ fn say_is_answered_by_the_worker_or_by_the_command_itself() {
     let unknown = place.run(&["say", "mee", "hello"]);
     assert_eq!(unknown.status.code(), Some(3));
     assert!(
-        stderr(&unknown).contains("chats: me, ops"),
+        stderr(&unknown).contains("did you mean `me`?"),
         "{}",
         told(&unknown)
     );

@@ -52,7 +52,7 @@ kind = "echo"
 
 /// The only part there is.
 fn part(place: &Place) -> Value {
-    place.json(&["outbox", "--all"])[0].clone()
+    place.json(&["outbox", "--all"])["parts"][0].clone()
 }
 
 fn until_state(place: &Place, state: &str) {
@@ -187,14 +187,14 @@ fn a_run_whose_process_dies_is_tried_again_and_a_job_that_kills_it_is_given_up()
     let worker = place.start();
     let run = until("the run has ended", || {
         let run = place.json(&["runs", "--run", "1"]);
-        if run["state"] == "failed" {
+        if run["run"]["state"] == "failed" {
             Ok(run)
         } else {
             Err(run.to_string())
         }
     });
     assert_eq!(
-        (&run["reason"], &run["attempts_made"]),
+        (&run["run"]["reason"], &run["run"]["attempts"]),
         (&json!("interrupted"), &json!(3))
     );
     assert_eq!(worker.stop(), Some(0));

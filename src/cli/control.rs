@@ -8,7 +8,7 @@ use crate::{
     directory::Chat,
     ids::{ChatName, JobId},
     store::Store,
-    worker::{Applied, Change, What, apply_changes},
+    worker::{Applied, Change, ChangeError, What, apply_changes},
 };
 
 /// Let nothing of a job start until it is resumed.
@@ -73,6 +73,10 @@ pub(super) async fn change(store: &dyn Store, job: &JobId, what: What) -> Result
         .map_err(failed)?;
     match answers.into_iter().next() {
         Some(Ok(applied)) => Ok(applied),
+        Some(Err(error @ ChangeError::NoSuchJob { .. })) => {
+            Err(Failure::new(Exit::CannotRead, error.to_string())
+                .help("it was removed from the jobs file; its history is kept"))
+        }
         Some(Err(error)) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
         None => Err(Failure::new(Exit::DoesNotHold, "nothing was changed")),
     }

@@ -181,7 +181,10 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
     let running = bench.claim_turn(&key, running, 5).await;
     bench.store.request_reset(&key, at(6)).await.unwrap();
     bench.store.request_reset(&key, at(7)).await.unwrap();
-    assert_eq!(bench.store.pending_resets().await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(
+        bench.store.pending_resets().await.unwrap(),
+        std::slice::from_ref(&key)
+    );
     assert_eq!(bench.store.reset(&key, at(8)).await.unwrap(), 2);
     assert!(bench.store.pending_resets().await.unwrap().is_empty());
     let part = bench.part(parts[1].part_id).await;
