@@ -65,6 +65,10 @@ pub(crate) async fn two_handles_on_one_database_take_turns<D: Database>(database
         let bench = Arc::clone(if n % 2 == 0 { &first } else { &second });
         tasks.spawn(async move {
             let text = format!("{n}");
+            for k in 0..8 {
+                bench.store.new_request().await.unwrap();
+                bench.create(&format!("job{n}-{k}")).await;
+            }
             let message = inbound("1", &text, Some(&text));
             bench.store.request_turn(message, at(n)).await.unwrap()
         });

@@ -240,6 +240,7 @@ pub(crate) async fn a_refused_part_backs_off_and_keeps_its_first_attempt<D: Data
     assert_eq!(bench.part(parts[0].part_id).await.state, PartState::Sending);
     let third = bench.claim_part(parts[0].part_id, &session("1"), 80).await;
     assert!(third.view.in_doubt);
+    assert_eq!(third.view.first_attempt_at, Some(at(61)));
 }
 
 pub(crate) async fn a_failed_part_cancels_the_rest_and_may_stop_the_address<D: Database>(

@@ -2,7 +2,7 @@
 
 use chatcron::{
     message::{Origin, PartReason, PartState, StopsAddress},
-    policy::outbox::Transition,
+    policy::{Grant, outbox::Transition},
     store::{Conflict, Store, TurnResult},
 };
 
@@ -130,15 +130,17 @@ pub(crate) async fn a_stale_refusal_says_nothing_of_the_attempt_under_way<D: Dat
         bench.part(parts[0].part_id).await.state,
         PartState::Confirmed
     );
+    let turn = bench
+        .store
+        .request_turn(inbound("1", "hi", None), at(64))
+        .await
+        .unwrap();
+    let early = bench.claim(&key, Grant::Turn(turn), 64).await;
+    assert_eq!(early.unwrap_err(), Conflict::LaneTaken);
     assert_eq!(
         bench.settle(&second, receipt("m-1"), 65).await,
         Err(Conflict::PartSettled)
     );
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(66))
-        .await
-        .unwrap();
     bench.claim_turn(&key, turn, 66).await;
     assert_eq!(bench.recalled(&key).await, ["one", "hi"]);
 }

@@ -203,6 +203,8 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
         .unwrap();
     bench.claim_turn(&key, next, 10).await;
     assert_eq!(bench.recalled(&key).await, ["three"]);
+    let shown = bench.store.transcript(&key, WindowOf::Shown).await.unwrap();
+    assert_eq!(texts(&shown), ["one", "a", "two", "three"]);
     assert_eq!(bench.store.reset(&session("new"), at(11)).await.unwrap(), 1);
 }
 
