@@ -15,6 +15,8 @@ use chatcron::store::{
     sqlite::{OpenMode, SqliteStore},
 };
 
+#[path = "store/bench.rs"]
+mod bench;
 #[path = "store/fixture.rs"]
 mod fixture;
 
@@ -28,6 +30,8 @@ mod evidence;
 mod lanes;
 #[path = "store/ledger.rs"]
 mod ledger;
+#[path = "store/parts.rs"]
+mod parts;
 #[path = "store/people.rs"]
 mod people;
 #[path = "store/pruning.rs"]
@@ -126,7 +130,8 @@ facts! {
         a_webhook_gets_no_row,
         a_native_part_without_text_is_confirmed_without_a_row,
         another_agents_words_are_shown_without_a_row,
-        a_second_row_by_one_message_id_has_none,
+        a_second_row_by_one_message_id_has_none;
+    parts:
         a_refused_part_backs_off_and_keeps_its_first_attempt,
         a_failed_part_cancels_the_rest_and_may_stop_the_address,
         a_confirmation_lifts_the_stop_of_its_address,

@@ -183,7 +183,7 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
     bench.store.request_reset(&key, at(7)).await.unwrap();
     assert_eq!(
         bench.store.pending_resets().await.unwrap(),
-        std::slice::from_ref(&key)
+        vec![key.clone()]
     );
     assert_eq!(bench.store.reset(&key, at(8)).await.unwrap(), 2);
     assert!(bench.store.pending_resets().await.unwrap().is_empty());

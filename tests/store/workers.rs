@@ -18,7 +18,7 @@ pub(crate) async fn a_new_worker_finds_what_was_under_way<D: Database>(database:
     let running = bench.claim_run(run, 62).await;
     let (worker, found) = bench.store.begin_worker("2026b", at(70)).await.unwrap();
     assert_ne!(worker, bench.worker);
-    assert_eq!(found.runs, std::slice::from_ref(&running));
+    assert_eq!(found.runs, vec![running.clone()]);
     assert_eq!(found.parts.len(), 1);
     assert_eq!(found.parts[0], sending);
     let requeue = Effect::Requeue {

@@ -164,6 +164,20 @@ struct Session {
     stored_seq: Option<i64>,
 }
 
+impl Session {
+    fn begin(session_key: &str, generation: i64, agent: Option<&str>, now: Timestamp) -> Self {
+        Self {
+            session_key: session_key.to_owned(),
+            session_id: session_id(session_key, generation),
+            agent: agent.map(str::to_owned),
+            generation,
+            next_seq: 1,
+            created_at: text_instant(now),
+            stored_seq: None,
+        }
+    }
+}
+
 /// The rows that one transaction adds or shows.
 #[derive(Debug, Default)]
 pub(super) struct Book {
@@ -175,7 +189,7 @@ pub(super) struct Book {
 }
 
 /// The id of a session's generation, where this program names it.
-pub(super) fn session_id(session_key: &str, generation: i64) -> String {
+fn session_id(session_key: &str, generation: i64) -> String {
     format!("{session_key}@{generation}")
 }
 
@@ -210,43 +224,26 @@ impl Book {
 
     /// Makes sure that the session has a generation; `agent` is whose it is if the chat is unknown.
     pub(super) fn ensure(&mut self, session_key: &str, agent: Option<&str>, now: Timestamp) {
-        if !self.sessions.contains_key(session_key) {
-            self.begin_generation(session_key, 1, agent, now);
-        }
+        self.session(session_key, agent, now);
     }
 
     /// Begins the next generation of a session, the first where there is none.
     pub(super) fn next_generation(&mut self, session_key: &str, now: Timestamp) -> i64 {
         let newest = self.sessions.get(session_key);
         let generation = newest.map_or(0, |session| session.generation) + 1;
-        self.begin_generation(session_key, generation, None, now);
+        let session = Session::begin(session_key, generation, None, now);
+        self.sessions.insert(session_key.to_owned(), session);
         generation
     }
 
-    fn begin_generation(
-        &mut self,
-        session_key: &str,
-        generation: i64,
-        agent: Option<&str>,
-        now: Timestamp,
-    ) {
-        let session = Session {
-            session_key: session_key.to_owned(),
-            session_id: session_id(session_key, generation),
-            agent: agent.map(str::to_owned),
-            generation,
-            next_seq: 1,
-            created_at: text_instant(now),
-            stored_seq: None,
-        };
-        self.sessions.insert(session_key.to_owned(), session);
+    fn session(&mut self, session_key: &str, agent: Option<&str>, now: Timestamp) -> &mut Session {
+        self.sessions
+            .entry(session_key.to_owned())
+            .or_insert_with(|| Session::begin(session_key, 1, agent, now))
     }
 
     fn place(&mut self, session_key: &str, now: Timestamp) -> Place {
-        self.ensure(session_key, None, now);
-        let Some(session) = self.sessions.get_mut(session_key) else {
-            unreachable!("the session was ensured");
-        };
+        let session = self.session(session_key, None, now);
         let seq = session.next_seq;
         session.next_seq += 1;
         Place {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     ids::RunId,
-    occurrence::{Cause, OccurrenceKind, OccurrenceRef, Outcome, Slot},
+    occurrence::{Cause, OccurrenceRef, Outcome, Slot},
     policy::{Effect, SkippedRange},
     store::{
         Conflict, JobCommit, Written,
@@ -305,9 +305,6 @@ fn conflict_of(occurrence: &OccurrenceRef) -> Conflict {
         OccurrenceRef::Scheduled(slot) | OccurrenceRef::Backfill(_, slot) => {
             Conflict::SlotAccounted { slot: slot.clone() }
         }
-        OccurrenceRef::Manual(_) => {
-            debug_assert_eq!(occurrence.kind(), OccurrenceKind::Manual);
-            Conflict::StaleVersion
-        }
+        OccurrenceRef::Manual(_) => Conflict::StaleVersion,
     }
 }
