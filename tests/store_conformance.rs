@@ -157,6 +157,7 @@ facts! {
         the_last_texts_are_oldest_first,
         job_memory_holds_committed_attempts_only,
         rows_keep_their_blocks,
+        words_come_back_exactly_as_they_were,
         a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sent,
         what_was_waiting_at_a_reset_goes_on_in_the_new_generation;
     people:

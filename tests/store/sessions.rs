@@ -227,3 +227,34 @@ pub(crate) async fn what_was_waiting_at_a_reset_goes_on_in_the_new_generation<D:
     assert_eq!(texts(&rows), ["news", "one"]);
     assert!(rows.iter().all(|row| row.generation == 2));
 }
+
+pub(crate) async fn words_come_back_exactly_as_they_were<D: Database>(database: &D) {
+    let bench = Bench::on(database).await;
+    let key = session("1");
+    let odd = [
+        "quotes \" ' \\ and \n\r\t lines",
+        "👩‍👩‍👧 ﷽ \u{2028} \u{feff} \u{10ffff}",
+        "control \u{1} \u{7f} \u{1b}[0m",
+        "nul \0 inside",
+        "[\"looks like blocks\"]",
+        "{\"a\":1}",
+        "1e5",
+        " null ",
+    ];
+    for (n, words) in odd.into_iter().enumerate() {
+        let seconds = i64::try_from(n).unwrap();
+        let message = inbound("1", words, None);
+        let turn = bench
+            .store
+            .request_turn(message, at(seconds))
+            .await
+            .unwrap();
+        let claimed = bench.claim_turn(&key, turn, seconds).await;
+        assert_eq!(claimed.text, words);
+        bench
+            .finish_turn(&claimed, TurnResult::Done, None, seconds)
+            .await
+            .unwrap();
+    }
+    assert_eq!(bench.recalled(&key).await, odd);
+}
