@@ -32,9 +32,9 @@ mod reset;
 mod run;
 mod runs;
 mod runtime;
-mod say;
 #[cfg(test)]
 mod samples;
+mod say;
 mod schema;
 mod show;
 mod signals;

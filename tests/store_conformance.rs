@@ -120,8 +120,8 @@ facts! {
         a_lane_shows_its_head_turn_and_run,
         a_part_that_is_not_the_head_waits,
         the_next_instant_is_the_first_that_comes_due,
-        lanes_that_can_only_wait_hide_none_that_can_go_on,
         the_oldest_lanes_are_listed_first,
+        lanes_that_can_only_wait_hide_none_that_can_go_on,
         the_first_snapshot_of_a_run_is_kept;
     delivery:
         a_confirmed_result_is_one_visible_row_of_the_chat,

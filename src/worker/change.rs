@@ -220,7 +220,10 @@ async fn round(
                     planner.resolve(&slot)
                 });
             }
-            Err(Conflict::LeaseLost) => item.answer = Some(Err(ChangeError::LeaseLost)),
+            // What it is about has ended, or was decided by somebody else: trying again is no use.
+            Err(Conflict::LeaseLost | Conflict::Undecided | Conflict::Missing) => {
+                item.answer = Some(Err(ChangeError::LeaseLost));
+            }
             // Somebody was faster: the next round decides on what they left.
             Err(conflict) => tracing::debug!(job = %item.change.job_id, %conflict, "decided again"),
         }

@@ -3,11 +3,11 @@
 use chatcron::{
     ids::{PartId, RunId, SessionKey, TurnId},
     occurrence::Outcome,
-    policy::{AttemptResult, Effect, Grant, JobState, outbox::Transition},
+    policy::{AttemptResult, Effect, Grant, JobState, LaneQueue, outbox::Transition},
     store::{
         AttemptEnd, AttemptFate, ClaimRequest, Claimed, ClaimedPart, ClaimedRun, ClaimedTurn,
-        Conflict, JobCommit, JobSource, NewMessage, OutboxRow, PartSettlement, Store, StoredJob,
-        Target, TurnEnd, TurnResult, WorkerId, Written,
+        Conflict, JobCommit, JobSource, LaneLimits, NewMessage, OutboxRow, PartSettlement, Store,
+        StoredJob, Target, TurnEnd, TurnResult, WorkerId, Written,
     },
     transcript::TriggerSource,
 };
@@ -35,6 +35,15 @@ impl<S: Store> Bench<S> {
         let bench = Self::on(database).await;
         bench.create("budget").await;
         bench
+    }
+
+    /// What waits in free lanes, with room for so many of each kind.
+    pub(crate) async fn queues(&self, seconds: i64, most: usize) -> Vec<LaneQueue> {
+        let limits = LaneLimits {
+            runs: most,
+            others: most,
+        };
+        self.store.lane_queues(at(seconds), limits).await.unwrap()
     }
 
     pub(crate) fn creation(id: &str) -> JobCommit {

@@ -89,7 +89,7 @@ pub(crate) async fn a_reply_is_pending_until_it_is_confirmed<D: Database>(databa
     assert_eq!(texts(&all), ["hi", "a", "b"]);
     assert_eq!(all[1].visibility, Visibility::Pending);
     let parts = bench.store.turn_parts(turn).await.unwrap();
-    let queue = bench.store.lane_queues(at(3), 9).await.unwrap().remove(0);
+    let queue = bench.queues(3, 9).await.remove(0);
     assert!(
         queue.delivery.unwrap().first,
         "a reply goes before everything else of its lane"

@@ -268,25 +268,17 @@ pub(crate) async fn lanes_that_can_only_wait_hide_none_that_can_go_on<D: Databas
         let producer = format!("m{chat}");
         let result = message(&producer, Origin::JobResult, destination(&address), &["x"]);
         let parts = bench.enqueued(&format!("s{chat}"), result, 60).await;
-        bench
-            .send(
-                &parts[0],
-                Transition::TryAgain {
-                    state: PartState::Pending,
-                    at: at(900),
-                },
-                61,
-            )
-            .await;
+        let again = Transition::TryAgain {
+            state: PartState::Pending,
+            at: at(900),
+        };
+        bench.send(&parts[0], again, 61).await;
     }
     for run in 10..14 {
         bench.started(&format!("s{run}"), 62).await;
     }
-    bench
-        .store
-        .request_turn(inbound("9", "hi", None), at(70))
-        .await
-        .unwrap();
+    let hello = inbound("9", "hi", None);
+    bench.store.request_turn(hello, at(70)).await.unwrap();
     let no_slots = LaneLimits { runs: 0, others: 2 };
     let queues = bench.store.lane_queues(at(80), no_slots).await.unwrap();
     let keys: Vec<_> = queues.into_iter().map(|queue| queue.session_key).collect();

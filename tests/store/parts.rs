@@ -220,7 +220,7 @@ pub(crate) async fn a_message_that_was_begun_goes_first<D: Database>(database: &
     let key = session("1");
     let parts = bench.enqueued("s1", result(&["one", "two"]), 60).await;
     bench.send(&parts[0], receipt("m-1"), 61).await;
-    let head = bench.store.lane_queues(at(61), 9).await.unwrap().remove(0);
+    let head = bench.queues(61, 9).await.remove(0);
     let delivery = head.delivery.unwrap();
     assert_eq!((delivery.part_id, delivery.first), (parts[1].part_id, true));
     let turn = bench
@@ -234,6 +234,6 @@ pub(crate) async fn a_message_that_was_begun_goes_first<D: Database>(database: &
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 63)
         .await
         .unwrap();
-    let head = bench.store.lane_queues(at(63), 9).await.unwrap().remove(0);
+    let head = bench.queues(63, 9).await.remove(0);
     assert_eq!(head.delivery.unwrap().part_id, parts[1].part_id);
 }

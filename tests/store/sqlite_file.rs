@@ -102,7 +102,7 @@ async fn a_database_that_another_program_keeps_locked_is_named() {
     let lock = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; INSERT INTO theirs VALUES (1);";
     sqlx::raw_sql(lock).execute(&mut theirs).await.unwrap();
     let error = refused(&file.path(), OpenMode::MustExist).await;
-    assert!(matches!(error, StoreError::Unavailable { .. }) && names(&error, &file.path()));
+    assert!(matches!(error, StoreError::Busy { .. }) && names(&error, &file.path()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
