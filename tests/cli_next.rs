@@ -284,34 +284,3 @@ fn asking_makes_no_database() {
         .collect();
     assert_eq!(names, ["jobs.toml"]);
 }
-
-#[test]
-fn commands_that_need_a_database_say_that_there_is_none() {
-    let folder = tempfile::tempdir().unwrap();
-    for arguments in [
-        &["list"][..],
-        &["show", "budget"],
-        &["runs"],
-        &["transcript", "me"],
-        &["outbox"],
-        &["outbox", "retry", "1"],
-        &["outbox", "resolve", "1", "--shown"],
-        &["verify"],
-    ] {
-        let output = Command::cargo_bin("chatcron")
-            .unwrap()
-            .current_dir(folder.path())
-            .env_remove("CHATCRON_DB")
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
-        let error = text(&output.stderr);
-        assert!(
-            error.contains("there is no database at chatcron.db"),
-            "{error}"
-        );
-        assert!(error.contains("chatcron run"), "{error}");
-    }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}

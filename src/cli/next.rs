@@ -22,6 +22,9 @@ mod json;
 pub(in crate::cli) mod preview;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use preview::{History, Preview};
 
 /// Show when jobs run next.

@@ -74,7 +74,7 @@ struct Resolve {
     #[command(flatten)]
     word: Word,
     /// With --shown: the channel's id of the message, if you know it.
-    #[arg(long, value_name = "M", requires = "shown")]
+    #[arg(long, value_name = "M", conflicts_with = "not_shown")]
     message_id: Option<String>,
     #[command(flatten)]
     place: Place,

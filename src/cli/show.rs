@@ -26,6 +26,9 @@ use crate::{
 
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 /// How many of a job's newest runs are shown.
 const RUNS_SHOWN: u32 = 5;
 /// How many of its next times.
