@@ -46,6 +46,12 @@ fn design_histories() -> Vec<Case> {
         ("nothing", vec![], "U", "U"),
         ("A", vec![reply(1, "a")], "UAU", "UAU"),
         ("A with note", vec![delivery(1, "a")], "UAU", "UAU"),
+        (
+            "two parts of one result, one note",
+            vec![delivery(1, "a"), delivery(1, "b")],
+            "UAU",
+            "UAU",
+        ),
         ("A,U", vec![old("a"), user("u")], "UAUU", "UAU"),
         (
             "A,A,U",
@@ -260,8 +266,20 @@ fn texts(messages: &[Message]) -> Vec<&str> {
 /// Every row's words appear once and in order, each in its own role.
 fn check_texts_in_order(rows: &[Entry], messages: &[Message]) {
     let mut wanted = Vec::new();
-    for row in rows.iter().filter(|row| row.role != Role::Tool) {
-        if row.provenance.posting_note.is_some() {
+    let mut before: Option<&Entry> = None;
+    for row in rows.iter() {
+        // The next part of one message needs no second note.
+        let goes_on = before.is_some_and(|before| {
+            before.role == Role::Assistant
+                && before.provenance.run_id.is_some()
+                && before.provenance.run_id == row.provenance.run_id
+                && before.provenance.origin == row.provenance.origin
+        });
+        before = Some(row);
+        if row.role == Role::Tool {
+            continue;
+        }
+        if row.provenance.posting_note.is_some() && !goes_on {
             wanted.push((Role::User, NOTE.to_owned()));
         }
         let text = row.content.text();

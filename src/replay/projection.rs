@@ -24,13 +24,14 @@ pub fn project(history: &[Entry], prompt: &[NewEntry], family: Family) -> Vec<Me
         part_of: None,
     };
     for entry in history {
+        let part_of = PartOf::of(&entry.provenance);
         if let Some(note) = &entry.provenance.posting_note
             && !note.trim().is_empty()
+            && !projection.goes_on(part_of)
         {
             // The note is ours, composed from escaped values: it alone is not neutralised.
             projection.push_user(vec![text_block(note.clone())]);
         }
-        let part_of = PartOf::of(&entry.provenance);
         projection.row(entry.role, &entry.content, part_of);
     }
     for row in prompt {
@@ -78,6 +79,14 @@ struct Projection {
 }
 
 impl Projection {
+    /// Whether a row is the next part of the message that was said last; it needs no second note.
+    fn goes_on(&self, part_of: Option<PartOf>) -> bool {
+        let last = self.messages.last();
+        part_of.is_some()
+            && part_of == self.part_of
+            && last.is_some_and(|last| last.role == Role::Assistant)
+    }
+
     fn row(&mut self, role: Role, content: &Content, part_of: Option<PartOf>) {
         match role {
             Role::User => self.user(content),
@@ -100,10 +109,10 @@ impl Projection {
         let blocks = or_blank(self.said(Role::Assistant, content));
         self.fill_missing_results();
         let only_words = is_only_words(&blocks);
+        let goes_on = self.goes_on(part_of);
         match self.messages.last_mut() {
             Some(last) if last.role == Role::Assistant => {
-                let same = part_of.is_some() && part_of == self.part_of;
-                if same && only_words && is_only_words(&last.blocks) {
+                if goes_on && only_words && is_only_words(&last.blocks) {
                     last.blocks.extend(blocks);
                     return;
                 }
