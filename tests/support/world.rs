@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -136,7 +136,9 @@ impl Agent for TestAgent {
     ) -> Result<AgentReply, AgentError> {
         self.asked.lock().unwrap().push(turn.clone());
         self.gate.subscribe().wait_for(|open| *open).await.unwrap();
-        (self.script.lock().unwrap())(turn)
+        // A script that panicked is as good as before.
+        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        script(turn)
     }
 }
 
