@@ -105,7 +105,7 @@ fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> St
         let next = match listed.standing.next_at {
             Some(at) => format!(
                 "{}, {}",
-                words::moment(at, now, &zone),
+                words::scheduled(at, now, &zone),
                 words::from_now(at, now)
             ),
             None => String::from("-"),

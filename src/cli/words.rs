@@ -101,19 +101,25 @@ pub(super) fn clock(time: Time) -> String {
 
 /// A moment as it is told now: `today 08:00`, `Sat 07:00`, `2026-11-20 07:00`.
 pub(super) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
-    let (at, today) = (
-        at.to_zoned_datetime(zone.clone()).datetime(),
-        now.to_zoned_datetime(zone.clone()).date(),
-    );
-    let days = today.duration_until(at.date()).as_hours() / 24;
-    let day = match days {
+    let local = at.to_zoned_datetime(zone.clone()).datetime();
+    format!("{} {}", day(local, now, zone), local.strftime("%H:%M"))
+}
+
+/// The same for what a schedule names, which may run several times a minute: `today 08:00:20`.
+pub(super) fn scheduled(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let local = at.to_zoned_datetime(zone.clone()).datetime();
+    format!("{} {}", day(local, now, zone), clock(local.time()))
+}
+
+fn day(at: DateTime, now: Timestamp, zone: &TimeZone) -> String {
+    let today = now.to_zoned_datetime(zone.clone()).date();
+    match today.duration_until(at.date()).as_hours() / 24 {
         0 => String::from("today"),
         -1 => String::from("yesterday"),
         1 => String::from("tomorrow"),
         -6..=6 => at.strftime("%a").to_string(),
         _ => at.date().to_string(),
-    };
-    format!("{day} {}", at.strftime("%H:%M"))
+    }
 }
 
 /// An instant with the offset of its zone, for programs.

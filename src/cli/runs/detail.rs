@@ -93,7 +93,7 @@ impl Detail {
             || String::from("none: it was asked for"),
             |slot| plain::line(slot.as_str()),
         );
-        let nominal = words::moment(run.nominal_at, now, &zone);
+        let nominal = words::scheduled(run.nominal_at, now, &zone);
         table.row(["time".into(), format!("{nominal} ({})", self.zone).into()]);
         table.row(["slot".into(), slot.into()]);
         table.row(["cause".into(), run.cause.as_str().into()]);

@@ -48,7 +48,7 @@ pub(in crate::cli) fn render(
                     .map_or_else(|| String::from("-"), |id| id.to_string())
                     .into(),
                 run.job_id.as_str().into(),
-                words::moment(run.nominal_at, now, &zone).into(),
+                words::scheduled(run.nominal_at, now, &zone).into(),
                 zone_cell.into(),
                 outcome::outcome(run, now),
                 outcome::delivered(run),
@@ -74,11 +74,11 @@ pub(in crate::cli) fn render(
 
 /// `Fri 22:00 - 23:30`, `Fri 22:00 - Sat 04:00`.
 fn stretch(range: &RangeRow, now: Timestamp, zone: &TimeZone) -> String {
-    let first = words::moment(range.first_nominal_at, now, zone);
+    let first = words::scheduled(range.first_nominal_at, now, zone);
     if range.slots <= 1 {
         return first;
     }
-    let last = words::moment(range.last_nominal_at, now, zone);
+    let last = words::scheduled(range.last_nominal_at, now, zone);
     match (first.rsplit_once(' '), last.rsplit_once(' ')) {
         (Some((day, _)), Some((same, time))) if day == same => format!("{first} - {time}"),
         (_, _) => format!("{first} - {last}"),

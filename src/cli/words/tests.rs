@@ -56,6 +56,9 @@ fn moments_are_told_from_the_day_of_the_zone() {
     ] {
         assert_eq!(moment(at(text), now, &zone), words);
     }
+    let early = at("2026-12-01T23:00:20Z");
+    assert_eq!(moment(early, now, &zone), "today 00:00");
+    assert_eq!(scheduled(early, now, &zone), "today 00:00:20");
     assert_eq!(from_now(at("2026-12-02T11:30:00Z"), now), "in 12 h");
     assert_eq!(from_now(at("2026-12-01T23:27:00Z"), now), "3 min ago");
     assert_eq!(from_now(now, now), "now");
