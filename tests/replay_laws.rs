@@ -40,18 +40,18 @@ fn roles(rows: &[Entry], family: Family) -> String {
 /// A name, the rows, and the roles where the user's messages stay apart and where they are joined.
 type Case = (&'static str, Vec<Entry>, &'static str, &'static str);
 
+fn two_parts_one_note() -> Case {
+    let parts = vec![delivery(1, "a"), delivery(1, "b")];
+    ("two parts of one result, one note", parts, "UAU", "UAU")
+}
+
 fn design_histories() -> Vec<Case> {
     let tool_group = || [user("u"), call("", &["c1"]), result("c1", "r")];
     vec![
         ("nothing", vec![], "U", "U"),
         ("A", vec![reply(1, "a")], "UAU", "UAU"),
         ("A with note", vec![delivery(1, "a")], "UAU", "UAU"),
-        (
-            "two parts of one result, one note",
-            vec![delivery(1, "a"), delivery(1, "b")],
-            "UAU",
-            "UAU",
-        ),
+        two_parts_one_note(),
         ("A,U", vec![old("a"), user("u")], "UAUU", "UAU"),
         (
             "A,A,U",
