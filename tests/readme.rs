@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "real processes take real time")]
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead, BufReader, Read},
     path::Path,
@@ -15,6 +16,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+use serde_json::Value;
 
 const README: &str = include_str!("../README.md");
 const GATE: &str = include_str!("../.ci/run");
@@ -45,6 +48,54 @@ fn what_the_readme_shows_is_what_happens() {
     run_the_example(place, after_dashes(&first.words));
     for shown in shown.iter().filter(|shown| shown.words[0] == "chatcron") {
         check(place, shown);
+    }
+    every_json_field_is_documented(place);
+}
+
+/// The fields that the commands print of what the example has done.
+fn every_json_field_is_documented(place: &Path) {
+    let of_reading = include_str!("../docs/json-output.md");
+    let of_check = include_str!("../docs/commands.md");
+    let mut missing = Vec::new();
+    for (command, document) in [
+        ("check broken.toml", of_check),
+        ("next my-jobs/jobs.toml", of_reading),
+        ("list", of_reading),
+        ("show clock", of_reading),
+        ("runs", of_reading),
+        ("runs --run 1", of_reading),
+        ("outbox --all", of_reading),
+        ("transcript me --all", of_reading),
+        ("verify", of_reading),
+    ] {
+        let arguments = words(&format!("{command} --json"));
+        let output = chatcron(place, &arguments).output().unwrap();
+        let mut fields = BTreeSet::new();
+        collect_fields(
+            &serde_json::from_slice(&output.stdout).unwrap(),
+            &mut fields,
+        );
+        fields.retain(|field| {
+            !document.contains(&format!("`{field}`")) && !document.contains(&format!("\"{field}\""))
+        });
+        missing.extend(fields.iter().map(|field| format!("{command}: {field}")));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+fn collect_fields(value: &Value, fields: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (field, value) in object {
+                fields.insert(field.clone());
+                // The names of policies are those of the jobs file.
+                if field != "policies" {
+                    collect_fields(value, fields);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_fields(item, fields)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
