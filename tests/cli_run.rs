@@ -71,7 +71,7 @@ fn ctrl_c_waits_for_what_runs_and_a_second_one_leaves_it() {
     let place = Place::new(&slow);
     let worker = place.start();
     place.ok(&["trigger", "report"]);
-    worker.until_logged("started job=report");
+    worker.until_logged("started cause");
     worker.signal("INT");
     worker.until_logged("stopping");
     thread::sleep(Duration::from_millis(300));

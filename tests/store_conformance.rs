@@ -170,6 +170,7 @@ facts! {
         the_open_outbox_lists_what_needs_something;
     workers:
         a_new_worker_finds_what_was_under_way,
+        other_zone_data_makes_every_job_look_again,
         a_new_worker_finds_it_again_if_nobody_decided,
         a_turn_that_was_interrupted_twice_has_failed,
         a_part_between_two_tries_was_not_in_flight;

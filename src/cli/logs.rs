@@ -34,7 +34,11 @@ pub(super) fn start(format: LogFormat) {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !refused);
     match format {
-        LogFormat::Text => log.with_target(false).with_timer(TimeOfDay).init(),
+        LogFormat::Text => log
+            .with_target(false)
+            .with_timer(TimeOfDay)
+            .compact()
+            .init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
     }
 }

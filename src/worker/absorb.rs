@@ -172,8 +172,8 @@ impl Worker {
                     Box::new((*done).clone()),
                 ));
             } else {
-                self.in_flight.end_run(run.run_id);
-                tell_run(run, done);
+                let span = self.in_flight.end_run(run.run_id);
+                span.in_scope(|| tell_run(done));
             }
         }
         Ok(kept)
@@ -203,14 +203,13 @@ fn what_happened(run: &ClaimedRun, done: &RunDone) -> What {
     }
 }
 
-fn tell_run(run: &ClaimedRun, done: &RunDone) {
-    let (job, id, attempt) = (&run.job.id, run.run_id, run.attempt);
+fn tell_run(done: &RunDone) {
     match done.result {
-        AttemptResult::Done => tracing::info!(%job, run = %id, "done"),
-        AttemptResult::Silent => tracing::info!(%job, run = %id, "done, silent"),
+        AttemptResult::Done => tracing::info!("done"),
+        AttemptResult::Silent => tracing::info!("done, silent"),
         AttemptResult::Failed(reason) => {
             let error = done.end.error.as_deref().unwrap_or_default();
-            tracing::warn!(%job, run = %id, attempt, reason = reason.as_str(), error, "attempt failed");
+            tracing::warn!(reason = reason.as_str(), error, "attempt failed");
         }
     }
 }

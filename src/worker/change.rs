@@ -11,7 +11,7 @@ use crate::{
     directory::Chat,
     ids::{ChatName, JobId, RequestId},
     job::{Job, Policies},
-    occurrence::OccurrenceRef,
+    occurrence::{OccurrenceRef, SkipReason},
     policy::{AttemptResult, Refusal},
     schedule::{Planner, ScheduleError},
     store::{AttemptEnd, Conflict, JobCommit, JobSource, Store, StoreError, StoredJob, Written},
@@ -97,6 +97,8 @@ pub struct Applied {
     pub refusal: Option<Refusal>,
     /// When the job next needs a decision.
     pub wake_at: Option<Timestamp>,
+    /// How many slots were recorded as skipped, by reason.
+    pub skipped: Vec<(SkipReason, u64)>,
 }
 
 /// Why a change has led to nothing.

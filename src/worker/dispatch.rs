@@ -40,6 +40,9 @@ impl Worker {
                     for run_id in applied.written.ended {
                         self.in_flight.abort_run(run_id);
                     }
+                    for (reason, slots) in applied.skipped {
+                        tracing::info!(%job, slots, reason = reason.as_str(), "skipped");
+                    }
                 }
                 Err(ChangeError::Busy { .. }) => again.push(index),
                 Err(ChangeError::LeaseLost) => {

@@ -3,25 +3,41 @@
 use std::collections::{HashMap, HashSet};
 
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use crate::{
     ids::{PartId, RunId, SessionKey, TurnId},
     store::ClaimedRun,
 };
 
+/// An attempt under way.
+struct Run {
+    claimed: ClaimedRun,
+    cancel: CancellationToken,
+    /// What is logged of it names the job and the run.
+    span: Span,
+}
+
 /// Attempts, turns and sends under way.
 #[derive(Default)]
 pub(super) struct InFlight {
-    runs: HashMap<RunId, (ClaimedRun, CancellationToken)>,
+    runs: HashMap<RunId, Run>,
     turns: HashMap<TurnId, (SessionKey, CancellationToken)>,
     parts: HashMap<PartId, SessionKey>,
 }
 
 impl InFlight {
-    pub(super) fn begin_run(&mut self, run: &ClaimedRun) -> CancellationToken {
+    pub(super) fn begin_run(&mut self, run: &ClaimedRun) -> (CancellationToken, Span) {
         let cancel = CancellationToken::new();
-        self.runs.insert(run.run_id, (run.clone(), cancel.clone()));
-        cancel
+        let span =
+            tracing::info_span!("run", job = %run.job.id, run = %run.run_id, attempt = run.attempt);
+        let under_way = Run {
+            claimed: run.clone(),
+            cancel: cancel.clone(),
+            span: span.clone(),
+        };
+        self.runs.insert(run.run_id, under_way);
+        (cancel, span)
     }
 
     pub(super) fn begin_turn(&mut self, turn: TurnId, session: &SessionKey) -> CancellationToken {
@@ -34,8 +50,11 @@ impl InFlight {
         self.parts.insert(part, session.clone());
     }
 
-    pub(super) fn end_run(&mut self, run: RunId) {
-        self.runs.remove(&run);
+    /// The attempt has ended; returns the span in which that is told.
+    pub(super) fn end_run(&mut self, run: RunId) -> Span {
+        self.runs
+            .remove(&run)
+            .map_or_else(Span::none, |run| run.span)
     }
 
     pub(super) fn end_turn(&mut self, turn: TurnId) {
@@ -60,15 +79,15 @@ impl InFlight {
 
     /// Asks an attempt to stop; its outcome is no longer wanted.
     pub(super) fn abort_run(&self, run: RunId) {
-        if let Some((_, cancel)) = self.runs.get(&run) {
-            cancel.cancel();
+        if let Some(run) = self.runs.get(&run) {
+            run.cancel.cancel();
         }
     }
 
     /// Asks every attempt and turn to stop.
     pub(super) fn abort_all(&self) {
-        for (_, cancel) in self.runs.values() {
-            cancel.cancel();
+        for run in self.runs.values() {
+            run.cancel.cancel();
         }
         for (_, cancel) in self.turns.values() {
             cancel.cancel();
@@ -81,10 +100,10 @@ impl InFlight {
             cancel.cancel();
         }
         let mut aborted = Vec::new();
-        for (run, cancel) in self.runs.values() {
-            if run.lane == *session {
-                cancel.cancel();
-                aborted.push(run.clone());
+        for run in self.runs.values() {
+            if run.claimed.lane == *session {
+                run.cancel.cancel();
+                aborted.push(run.claimed.clone());
             }
         }
         aborted

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tracing::Instrument;
 
 use crate::{
     policy::{Grant, LaneQueue, admit},
@@ -107,12 +108,13 @@ impl Worker {
         };
         match claimed {
             Claimed::Run(run) => {
-                tracing::info!(job = %run.job.id, run = %run.run_id, attempt = run.attempt, cause = run.cause.as_str(), "started");
-                let cancel = self.in_flight.begin_run(&run);
-                self.tasks.spawn(async move {
+                let (cancel, span) = self.in_flight.begin_run(&run);
+                span.in_scope(|| tracing::info!(cause = run.cause.as_str(), "started"));
+                let attempt = async move {
                     let done = execute::run(&call, &run, cancel).await;
                     Completion::Run(run, Box::new(done))
-                });
+                };
+                self.tasks.spawn(attempt.instrument(span));
             }
             Claimed::Turn(turn) => {
                 tracing::info!(chat = %turn.session_key, turn = %turn.turn_id, "turn started");

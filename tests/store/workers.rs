@@ -100,3 +100,13 @@ pub(crate) async fn a_part_between_two_tries_was_not_in_flight<D: Database>(data
     assert!(found.parts.is_empty());
     bench.claim_part(parts[0].part_id, &session("1"), 90).await;
 }
+
+pub(crate) async fn other_zone_data_makes_every_job_look_again<D: Database>(database: &D) {
+    let bench = Bench::with_job(database).await;
+    let wake = async || bench.store.next_wake().await.unwrap();
+    assert_eq!(wake().await, Some(at(60)));
+    bench.store.begin_worker("2026a", at(10)).await.unwrap();
+    assert_eq!(wake().await, Some(at(60)), "the same data changes nothing");
+    bench.store.begin_worker("2026b", at(20)).await.unwrap();
+    assert_eq!(wake().await, Some(at(20)));
+}

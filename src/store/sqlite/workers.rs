@@ -25,6 +25,12 @@ const RECORD_ZONE_DATA: &str = "\
 INSERT INTO facts (name, value) VALUES ('zone_data', $1)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
+const ZONE_DATA: &str = "SELECT value FROM facts WHERE name = 'zone_data'";
+
+// What was derived with other zone data is derived anew, by a decision that finds nothing due.
+const LOOK_AGAIN: &str = "\
+UPDATE jobs SET wake_at = min(wake_at, $1) WHERE wake_at IS NOT NULL AND removed_at IS NULL";
+
 const RUNNING: &str = "SELECT run_id FROM runs WHERE state = 'running' ORDER BY run_id";
 
 // A part without a lease is between two tries: nobody was sending it.
@@ -72,6 +78,15 @@ pub(super) async fn begin(
         .bind(zone_data)
         .execute(&mut *conn)
         .await?;
+    let known: Option<String> = sqlx::query_scalar(ZONE_DATA)
+        .fetch_optional(&mut *conn)
+        .await?;
+    if known.is_some_and(|known| known != zone_data) {
+        sqlx::query(LOOK_AGAIN)
+            .bind(micros(now))
+            .execute(&mut *conn)
+            .await?;
+    }
     let fact = sqlx::query(RECORD_ZONE_DATA).bind(zone_data);
     fact.execute(&mut *conn).await?;
     let interrupted = interrupted(conn).await?;

@@ -8,8 +8,9 @@ use crate::{
     directory::Chat,
     ids::{ChatName, SessionKey},
     job::Job,
+    occurrence::{Outcome, SkipReason},
     outbound::route,
-    policy::{Decision, Event, JobPlan, JobState, decide},
+    policy::{Decision, Effect, Event, JobPlan, JobState, decide},
     schedule::ScheduleError,
     store::{JobCommit, JobSource, Route, StoredJob, Target, Written},
 };
@@ -112,6 +113,7 @@ fn commit(
         written: Written::default(),
         refusal: decision.refusal,
         wake_at: decision.wake_at,
+        skipped: skipped(&decision.effects),
     };
     let version = stored.version;
     let target = match &change.what {
@@ -147,6 +149,22 @@ fn commit(
         attempt_end: change.attempt_end.clone(),
     };
     Draft::Commit(Box::new(commit), applied)
+}
+
+fn skipped(effects: &[Effect]) -> Vec<(SkipReason, u64)> {
+    let count = |effect: &Effect| match effect {
+        Effect::Skip(range) => Some((range.reason, range.count)),
+        Effect::End {
+            outcome: Outcome::Skipped(reason),
+            ..
+        } => Some((*reason, 1)),
+        Effect::Wait { .. }
+        | Effect::Start { .. }
+        | Effect::Requeue { .. }
+        | Effect::Backoff { .. }
+        | Effect::End { .. } => None,
+    };
+    effects.iter().filter_map(count).collect()
 }
 
 fn create(
