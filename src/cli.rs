@@ -26,6 +26,7 @@ mod parts;
 mod plain;
 mod plan;
 mod reading;
+mod recheck;
 mod reload;
 mod report;
 mod reset;
@@ -71,6 +72,7 @@ enum Command {
     Outbox(outbox::Arguments),
     Verify(verify::Arguments),
     Schema(schema::Arguments),
+    Recheck(recheck::Arguments),
     Trigger(trigger::Arguments),
     Pause(control::PauseArguments),
     Resume(control::ResumeArguments),
@@ -103,6 +105,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Outbox(arguments) => outbox::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
+        Command::Recheck(arguments) => recheck::run(arguments),
         Command::Trigger(arguments) => runtime::block_on(trigger::run(arguments)),
         Command::Pause(arguments) => runtime::block_on(control::pause(arguments)),
         Command::Resume(arguments) => runtime::block_on(control::resume(arguments)),

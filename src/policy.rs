@@ -6,11 +6,13 @@
 
 mod admit;
 mod decide;
+mod journal;
 pub mod outbox;
 mod state;
 
 pub use admit::{DeliveryHead, Grant, LaneQueue, RunHead, TurnHead, YIELD_AFTER, admit};
 pub use decide::{ON_TIME, decide};
+pub use journal::{Decided, JournalEntry, OwnedEvent, Recheck, decide_and_keep, recheck};
 pub use state::{
     ActiveRun, AttemptResult, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal,
     SkippedRange, WaitingSlot,

@@ -11,27 +11,30 @@ mod dispatch;
 mod execute;
 mod housekeeping;
 mod in_flight;
+mod journal;
 mod lanes;
 mod recover;
 mod reset;
 mod run;
 mod services;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
 use crate::{
     clock::Clock,
-    ids::{RunId, SessionKey},
+    directory::Chat,
+    ids::{ChatName, RunId, SessionKey},
     outbound::Writer,
     store::{Store, StoreError, WorkerId},
 };
 
 pub use apply::{JobsChange, apply_jobs};
-pub use change::{Applied, Change, ChangeError, What, apply_changes};
+pub use change::{Applied, Change, ChangeError, Decider};
 pub use housekeeping::{Housekeeping, HousekeepingError};
+pub use journal::Journal;
 pub use run::{Stop, Ticks, WorkerHandle, WorkerRequest};
 pub use services::Services;
 
@@ -72,11 +75,12 @@ pub struct Worker {
     tasks: JoinSet<Completion>,
     /// What tasks reported and the store has not taken yet.
     unsaved: Vec<Completion>,
+    journal: Option<Arc<Journal>>,
 }
 
 impl Worker {
     /// Registers a worker and recovers what the one before it left. The caller holds the lock that
-    /// proves that no other worker is alive.
+    /// proves that no other worker is alive. Decisions are written to the journal, if there is one.
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read or written.
@@ -85,6 +89,7 @@ impl Worker {
         clock: Arc<dyn Clock>,
         services: Services,
         scope: Scope,
+        journal: Option<Arc<Journal>>,
     ) -> Result<Self, StoreError> {
         let now = clock.now();
         let (id, interrupted) = store.begin_worker(&services.zone_data, now).await?;
@@ -100,6 +105,7 @@ impl Worker {
             in_flight: InFlight::default(),
             tasks: JoinSet::new(),
             unsaved: Vec::new(),
+            journal,
         };
         worker.recover(interrupted, now).await?;
         Ok(worker)
@@ -133,6 +139,15 @@ impl Worker {
                 return Ok(next);
             }
             self.absorb_finished().await?;
+        }
+    }
+
+    /// How this worker decides.
+    fn decider<'a>(&'a self, chats: &'a BTreeMap<ChatName, Chat>) -> Decider<'a> {
+        Decider {
+            store: self.store.as_ref(),
+            chats,
+            journal: self.journal.as_deref(),
         }
     }
 

@@ -11,8 +11,9 @@ use chatcron::{
     clock::{Clock, SystemClock},
     ids::JobId,
     message::PartState,
+    policy::OwnedEvent,
     store::{OutboxScope, Store},
-    worker::{Change, Scope, Stop, Ticks, What, Worker, WorkerHandle, apply_changes, apply_jobs},
+    worker::{Change, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 use jiff::SignedDuration;
 use world::{Does, TestAgent, TestChannel, World, last_words, texts, words};
@@ -121,18 +122,7 @@ async fn a_removed_job_is_called_off_and_nothing_of_it_is_sent() {
     worker.step().await.unwrap();
     agent.until_asked(2).await;
     world.edit(&file(&[daily("b", "13:00", "")]));
-    let now = world.clock.now();
-    let directory = &world.file.directory;
-    let change = apply_jobs(
-        &*world.store,
-        "jobs.toml",
-        &world.file.jobs,
-        &[],
-        directory,
-        now,
-    )
-    .await
-    .unwrap();
+    let change = world.apply().await;
     assert_eq!(change.removed, [JobId::new("a").unwrap()]);
     assert_eq!(change.ended.len(), 1);
     agent.open();
@@ -182,18 +172,7 @@ async fn an_edit_during_a_run_leaves_the_run_its_definition() {
     world.edit(&file(&[
         daily("a", "14:00", "").replace("prompt = \"a\"", "prompt = \"new\"")
     ]));
-    let now = world.clock.now();
-    let directory = &world.file.directory;
-    apply_jobs(
-        &*world.store,
-        "jobs.toml",
-        &world.file.jobs,
-        &[],
-        directory,
-        now,
-    )
-    .await
-    .unwrap();
+    world.apply().await;
     agent.open();
     worker.until_quiet().await.unwrap();
     world.run_at(&mut worker, "2026-12-01T14:00:00Z").await;
@@ -398,20 +377,20 @@ async fn max_runs_ends_a_job_and_pause_skips_its_slots() {
     let jobs = [daily("a", "13:00", "max_runs = 1"), daily("b", "13:00", "")];
     let world = world(&jobs, &agent, &channel).await;
     let mut worker = world.start().await;
-    let chats = &world.file.directory.chats;
     let b = JobId::new("b").unwrap();
-    let apply = async |what| {
-        let change = [Change::new(b.clone(), what)];
-        let answers = apply_changes(&*world.store, chats, &change, world.clock.now()).await;
+    let apply = async |event| {
+        let change = [Change::new(b.clone(), event)];
+        let answers = world.decider().apply(&change, world.clock.now()).await;
         answers.unwrap().remove(0).unwrap();
     };
-    apply(What::Pause("holiday".to_owned())).await;
+    let reason = "holiday".to_owned();
+    apply(OwnedEvent::Paused { reason }).await;
     for day in 1..4 {
         world
             .run_at(&mut worker, &format!("2026-12-0{day}T13:00:00Z"))
             .await;
     }
-    apply(What::Resume).await;
+    apply(OwnedEvent::Resumed).await;
     world.run_at(&mut worker, "2026-12-04T13:00:00Z").await;
     assert_eq!(world.transcript("me").await, ["a", "b"]);
     let ranges = world.store.ranges(&Default::default()).await.unwrap();
@@ -427,21 +406,13 @@ async fn without_housekeeping_jobs_still_fire() {
         let world = world(&[job], &agent, &channel).await;
         let store: Arc<dyn Store> = world.store.clone();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let now = clock.now();
-        let worker = Worker::begin(store, clock, world.services(), Scope::All)
+        let worker = Worker::begin(store, clock, world.services(), Scope::All, None)
             .await
             .unwrap();
-        let directory = &world.file.directory;
-        apply_jobs(
-            &*world.store,
-            "jobs.toml",
-            &world.file.jobs,
-            &[],
-            directory,
-            now,
-        )
-        .await
-        .unwrap();
+        worker
+            .apply_jobs("jobs.toml", &world.file.jobs, &[])
+            .await
+            .unwrap();
         let (_handle, requests) = WorkerHandle::new();
         let stop = Stop::default();
         let asked_to_stop = stop.clone();

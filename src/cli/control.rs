@@ -7,8 +7,9 @@ use crate::{
     clock::{Clock, SystemClock},
     directory::Chat,
     ids::{ChatName, JobId},
+    policy::OwnedEvent,
     store::Store,
-    worker::{Applied, Change, ChangeError, What, apply_changes},
+    worker::{Applied, Change, ChangeError, Decider},
 };
 
 /// Let nothing of a job start until it is resumed.
@@ -37,7 +38,14 @@ pub(super) struct ResumeArguments {
 pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
     let store = arguments.place.open_to_write().await?;
     let job = &arguments.job;
-    change(store.as_ref(), job, What::Pause(arguments.reason.clone())).await?;
+    change(
+        store.as_ref(),
+        job,
+        OwnedEvent::Paused {
+            reason: arguments.reason.clone(),
+        },
+    )
+    .await?;
     print(&format!(
         "{job} is paused; `chatcron resume {job}` lets it run again\n"
     ))?;
@@ -47,7 +55,7 @@ pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
 pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let store = arguments.place.open_to_write().await?;
     let job = &arguments.job;
-    let applied = change(store.as_ref(), job, What::Resume).await?;
+    let applied = change(store.as_ref(), job, OwnedEvent::Resumed).await?;
     let next = match applied.wake_at {
         Some(next) => format!("next at {next}"),
         None => "it has no next slot".to_owned(),
@@ -57,7 +65,11 @@ pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure>
 }
 
 /// Decides and commits one change, beside a worker or without one.
-pub(super) async fn change(store: &dyn Store, job: &JobId, what: What) -> Result<Applied, Failure> {
+pub(super) async fn change(
+    store: &dyn Store,
+    job: &JobId,
+    event: OwnedEvent,
+) -> Result<Applied, Failure> {
     let failed = |error| database::failure(&error);
     names::job(store, job.as_str()).await?;
     let chats: BTreeMap<ChatName, Chat> = store
@@ -67,8 +79,14 @@ pub(super) async fn change(store: &dyn Store, job: &JobId, what: What) -> Result
         .into_iter()
         .map(|chat| (chat.name.clone(), chat))
         .collect();
-    let changes = [Change::new(job.clone(), what)];
-    let answers = apply_changes(store, &chats, &changes, SystemClock.now())
+    let changes = [Change::new(job.clone(), event)];
+    let decider = Decider {
+        store,
+        chats: &chats,
+        journal: None,
+    };
+    let answers = decider
+        .apply(&changes, SystemClock.now())
         .await
         .map_err(failed)?;
     match answers.into_iter().next() {

@@ -61,7 +61,7 @@ pub(super) async fn doer(
         .set_chats(chats, clock.now())
         .await
         .map_err(|error| failed(&error))?;
-    let worker = Worker::begin(store, clock, wired.services, scope)
+    let worker = Worker::begin(store, clock, wired.services, scope, None)
         .await
         .map_err(|error| failed(&error))?;
     Ok(Doer::Own {

@@ -1,6 +1,10 @@
 //! `chatcron run`: the worker, for a person with a jobs file.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::task::JoinSet;
 
@@ -18,7 +22,7 @@ use crate::{
         Store,
         sqlite::{OpenMode, WorkerLock},
     },
-    worker::{Scope, Stop, Ticks, Worker, WorkerHandle, apply_jobs},
+    worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
 /// How long runs may go on after the first Ctrl-C.
@@ -38,6 +42,9 @@ pub(super) struct Arguments {
     /// How the log is written, to stderr.
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
+    /// Append every decision with its inputs to this file, for `chatcron recheck`.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -51,9 +58,10 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Some(file) = loaded.file else {
         return Ok(Exit::DoesNotHold);
     };
+    let journal = arguments.journal.as_deref().map(open_journal).transpose()?;
     let lock = WorkerLock::acquire(&place.database).map_err(|error| database::failure(&error))?;
     let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
-    let outcome = work(&place, &file, store.clone()).await;
+    let outcome = work(&place, &file, store.clone(), journal).await;
     store.close().await;
     drop(lock);
     outcome
@@ -83,29 +91,34 @@ impl Place {
     }
 }
 
-async fn work(place: &Place, file: &JobsFile, store: Arc<dyn Store>) -> Result<Exit, Failure> {
+fn open_journal(path: &Path) -> Result<Arc<Journal>, Failure> {
+    let journal = Journal::open(path).map_err(|error| {
+        let message = format!("cannot write the journal {}: {error}", path.display());
+        Failure::new(Exit::CannotRead, message).help("name a file that can be written")
+    })?;
+    Ok(Arc::new(journal))
+}
+
+async fn work(
+    place: &Place,
+    file: &JobsFile,
+    store: Arc<dyn Store>,
+    journal: Option<Arc<Journal>>,
+) -> Result<Exit, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let wired = wiring::wire(file, &place.folder, &place.database);
     for what in &wired.left_out {
         tracing::error!("{what}");
     }
-    let directory = wired.services.directory.clone();
     let failed = |error| database::failure(&error);
-    let worker = Worker::begin(store.clone(), clock.clone(), wired.services, Scope::All)
+    let worker = Worker::begin(store.clone(), clock, wired.services, Scope::All, journal)
         .await
         .map_err(failed)?;
     let bad = jobs_file::bad_ids(file);
-    let now = clock.now();
-    let change = apply_jobs(
-        store.as_ref(),
-        &place.source,
-        &file.jobs,
-        &bad,
-        &directory,
-        now,
-    )
-    .await
-    .map_err(failed)?;
+    let change = worker
+        .apply_jobs(&place.source, &file.jobs, &bad)
+        .await
+        .map_err(failed)?;
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
 

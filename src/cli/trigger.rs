@@ -12,8 +12,9 @@ use crate::{
     },
     ids::{JobId, RunId, SessionKey},
     outbound::route,
+    policy::OwnedEvent,
     store::{OutboxRow, RunFilter, RunRow, Store, StoreError, sqlite::OpenMode},
-    worker::{Scope, What},
+    worker::Scope,
 };
 
 /// Run a job now, besides its schedule.
@@ -35,7 +36,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (path, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
     let failed = |error| database::failure(&error);
     let request = store.new_request().await.map_err(failed)?;
-    let applied = control::change(store.as_ref(), &arguments.job, What::Trigger(request)).await?;
+    let applied = control::change(
+        store.as_ref(),
+        &arguments.job,
+        OwnedEvent::ManualTrigger { request },
+    )
+    .await?;
     if let Some(refusal) = applied.refusal {
         let message = format!("job `{}` is not triggered: {refusal}", arguments.job);
         return Err(Failure::new(Exit::DoesNotHold, message).help(format!(

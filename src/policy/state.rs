@@ -164,7 +164,8 @@ pub enum Event<'a> {
 }
 
 /// How an attempt ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AttemptResult {
     /// It has something to show.
     Done,
@@ -221,6 +222,24 @@ pub enum Effect {
     Skip(SkippedRange),
 }
 
+impl Effect {
+    /// How many slots it records as skipped, and why.
+    pub fn skipped(&self) -> Option<(SkipReason, u64)> {
+        match self {
+            Self::Skip(range) => Some((range.reason, range.count)),
+            Self::End {
+                outcome: Outcome::Skipped(reason),
+                ..
+            } => Some((*reason, 1)),
+            Self::Wait { .. }
+            | Self::Start { .. }
+            | Self::Requeue { .. }
+            | Self::Backoff { .. }
+            | Self::End { .. } => None,
+        }
+    }
+}
+
 /// A stretch of slots that do not run, for one reason, with nothing else between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedRange {
@@ -239,7 +258,8 @@ pub struct SkippedRange {
 }
 
 /// Why a request was not followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// A run of the job is active, and two at a time are not allowed.
     #[error("a run of the job is active")]
@@ -250,7 +270,7 @@ pub enum Refusal {
 }
 
 /// What follows from an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The new state.
     pub state: JobState,

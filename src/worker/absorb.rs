@@ -7,13 +7,13 @@ use tokio::task::JoinError;
 
 use crate::{
     occurrence::FailReason,
-    policy::{AttemptResult, outbox::Transition},
+    policy::{AttemptResult, OwnedEvent, outbox::Transition},
     store::{
         ClaimedPart, ClaimedRun, ClaimedTurn, PartSettlement, StoreError, TurnEnd, TurnResult,
     },
 };
 
-use super::{BATCH, Change, What, Worker, execute::RunDone};
+use super::{BATCH, Change, Worker, execute::RunDone};
 
 /// What a task reports.
 #[derive(Clone)]
@@ -157,10 +157,12 @@ impl Worker {
         }
         let changes: Vec<_> = runs
             .iter()
-            .map(|(run, done)| Change {
-                job_id: run.job.id.clone(),
-                what: what_happened(run, done),
-                attempt_end: Some(done.end.clone()),
+            .map(|(run, done)| {
+                Change::attempt(
+                    run.job.id.clone(),
+                    what_happened(run, done),
+                    done.end.clone(),
+                )
             })
             .collect();
         let again = self.apply(&changes, now).await?;
@@ -182,18 +184,18 @@ impl Worker {
 
 /// What the end of an attempt means to its job. One that was called off because the worker stops
 /// is a lost lease: the next worker goes on with it at once, as after a crash.
-fn what_happened(run: &ClaimedRun, done: &RunDone) -> What {
+fn what_happened(run: &ClaimedRun, done: &RunDone) -> OwnedEvent {
     let occurrence = run.occurrence.clone();
     let attempts_made = run.attempt;
-    let policies = Box::new(run.job.policies.clone());
+    let policies = run.job.policies.clone();
     match done.result {
-        AttemptResult::Failed(FailReason::Interrupted) => What::LeaseLost {
+        AttemptResult::Failed(FailReason::Interrupted) => OwnedEvent::LeaseLost {
             occurrence,
             attempts_made,
             policies,
         },
         result @ (AttemptResult::Done | AttemptResult::Silent | AttemptResult::Failed(_)) => {
-            What::AttemptFinished {
+            OwnedEvent::AttemptFinished {
                 occurrence,
                 result,
                 attempts_made,

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 
 use crate::{
-    directory::Directory,
     ids::{JobId, RunId},
     job::Job,
-    store::{JobSource, Store, StoreError, StoredJob},
+    policy::OwnedEvent,
+    store::{JobSource, StoreError, StoredJob},
 };
 
-use super::{Change, What, apply_changes};
+use super::{Change, Decider, Worker};
 
 /// What applying a jobs file has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,21 +35,38 @@ impl JobsChange {
     }
 }
 
+impl Worker {
+    /// Makes the store's jobs of this file what the file says; see [`apply_jobs`].
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read or written.
+    pub async fn apply_jobs(
+        &self,
+        file: &str,
+        jobs: &[Job],
+        bad: &[JobId],
+    ) -> Result<JobsChange, StoreError> {
+        let decider = self.decider(&self.services.directory.chats);
+        apply_jobs(decider, file, jobs, bad, self.clock.now()).await
+    }
+}
+
 /// Makes the store's jobs of this file what the file says. Jobs that the file has but that are
 /// wrong (`bad`) keep their last good definition, and are never taken for removed. Jobs that were
 /// created at run time, or by another file, are untouched, and an id that they have is refused.
+/// The decider's chats are the file's.
 ///
 /// # Errors
 /// [`StoreError`] where the store cannot be read or written.
 pub async fn apply_jobs(
-    store: &dyn Store,
+    decider: Decider<'_>,
     file: &str,
     jobs: &[Job],
     bad: &[JobId],
-    directory: &Directory,
     now: Timestamp,
 ) -> Result<JobsChange, StoreError> {
-    let chats = directory.chats.values().cloned().collect();
+    let store = decider.store;
+    let chats = decider.chats.values().cloned().collect();
     store.set_chats(chats, now).await?;
     let source = JobSource::File(file.to_owned());
     let stored = store.all_jobs().await?;
@@ -64,8 +81,7 @@ pub async fn apply_jobs(
             }
             Some(present) if present.job == *job => result.unchanged += 1,
             Some(_) | None => {
-                let what = What::Define(Box::new(job.clone()), source.clone());
-                changes.push(Change::new(job.id.clone(), what));
+                changes.push(Change::define(job.clone(), source.clone()));
             }
         }
     }
@@ -74,15 +90,15 @@ pub async fn apply_jobs(
         present.source == source && !bad.contains(id) && jobs.iter().all(|job| job.id != *id)
     };
     let gone = stored.iter().filter(|present| is_gone(present));
-    changes.extend(gone.map(|present| Change::new(present.job.id.clone(), What::Remove)));
-    let answers = apply_changes(store, &directory.chats, &changes, now).await?;
+    changes.extend(gone.map(|present| Change::new(present.job.id.clone(), OwnedEvent::Removed)));
+    let answers = decider.apply(&changes, now).await?;
     for (change, answer) in changes.into_iter().zip(answers) {
         let known = of_id(&change.job_id).is_some();
         if let Ok(applied) = &answer {
             result.ended.extend(&applied.written.ended);
         }
-        match (answer, change.what) {
-            (Ok(_), What::Remove) => result.removed.push(change.job_id),
+        match (answer, change.event) {
+            (Ok(_), OwnedEvent::Removed) => result.removed.push(change.job_id),
             (Ok(applied), _) if known => result.changed.push((change.job_id, applied.wake_at)),
             (Ok(applied), _) => result.added.push((change.job_id, applied.wake_at)),
             (Err(error), _) => result.refused.push((change.job_id, error.to_string())),

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use crate::{
     directory::Chat,
-    ids::{ChatName, JobId, RequestId},
-    job::{Job, Policies},
-    occurrence::{OccurrenceRef, SkipReason},
-    policy::{AttemptResult, Refusal},
+    ids::{ChatName, JobId},
+    job::Job,
+    occurrence::{SkipReason, Slot},
+    policy::{Decided, Effect, OwnedEvent, Refusal},
     schedule::{Planner, ScheduleError},
     store::{AttemptEnd, Conflict, JobCommit, JobSource, Store, StoreError, StoredJob, Written},
 };
@@ -20,6 +20,8 @@ use crate::{
 mod draft;
 
 use draft::{Draft, draft};
+
+use super::Journal;
 
 /// How often a decision is made again before its change is given up for this time.
 const ROUNDS: usize = 16;
@@ -29,63 +31,44 @@ const ROUNDS: usize = 16;
 pub struct Change {
     /// The job.
     pub job_id: JobId,
-    /// What happened.
-    pub what: What,
+    /// What happened. A changed definition of a job that is not there creates it.
+    pub event: OwnedEvent,
+    /// Where the job is defined, if its definition has changed; else it stays.
+    pub source: Option<JobSource>,
     /// The attempt whose end this is.
     pub attempt_end: Option<AttemptEnd>,
 }
 
 impl Change {
     /// Something that happened, other than the end of an attempt.
-    pub fn new(job_id: JobId, what: What) -> Self {
+    pub fn new(job_id: JobId, event: OwnedEvent) -> Self {
         Self {
             job_id,
-            what,
+            event,
+            source: None,
             attempt_end: None,
         }
     }
-}
 
-/// What can happen to a job; the owned form of [`crate::policy::Event`].
-#[derive(Debug, Clone)]
-pub enum What {
-    /// Its wake-up came.
-    WakeUp,
-    /// An attempt ended.
-    AttemptFinished {
-        /// Of what.
-        occurrence: OccurrenceRef,
-        /// How.
-        result: AttemptResult,
-        /// How many have been made.
-        attempts_made: u32,
-        /// The policies it started with.
-        policies: Box<Policies>,
-    },
-    /// The process that executed a run died.
-    LeaseLost {
-        /// Of what.
-        occurrence: OccurrenceRef,
-        /// How many attempts have been made.
-        attempts_made: u32,
-        /// The policies it started with.
-        policies: Box<Policies>,
-    },
-    /// A run was called off.
-    RunCancelled {
-        /// Of what.
-        occurrence: OccurrenceRef,
-    },
-    /// Somebody asks for a run now.
-    Trigger(RequestId),
-    /// Nothing shall accrue, for this reason.
-    Pause(String),
-    /// The next nominal shall run again.
-    Resume,
-    /// It is created, or its definition has changed.
-    Define(Box<Job>, JobSource),
-    /// It is gone from where it was defined.
-    Remove,
+    /// A job is created, or its definition has changed.
+    pub fn define(job: Job, source: JobSource) -> Self {
+        Self {
+            job_id: job.id.clone(),
+            event: OwnedEvent::DefinitionChanged { new: Box::new(job) },
+            source: Some(source),
+            attempt_end: None,
+        }
+    }
+
+    /// The end of an attempt.
+    pub fn attempt(job_id: JobId, event: OwnedEvent, end: AttemptEnd) -> Self {
+        Self {
+            job_id,
+            event,
+            source: None,
+            attempt_end: Some(end),
+        }
+    }
 }
 
 /// What a change has led to.
@@ -99,6 +82,22 @@ pub struct Applied {
     pub wake_at: Option<Timestamp>,
     /// How many slots were recorded as skipped, by reason.
     pub skipped: Vec<(SkipReason, u64)>,
+}
+
+impl Applied {
+    fn of(decided: &Decided, written: Written) -> Self {
+        let decision = &decided.decision;
+        Self {
+            written,
+            refusal: decision.refusal,
+            wake_at: decision.wake_at,
+            skipped: decision
+                .effects
+                .iter()
+                .filter_map(Effect::skipped)
+                .collect(),
+        }
+    }
 }
 
 /// Why a change has led to nothing.
@@ -134,25 +133,93 @@ pub enum ChangeError {
 /// The answer to one change.
 type Answer = Result<Applied, ChangeError>;
 
-/// Decides what each change means and commits it; one result a change, in order.
-///
-/// # Errors
-/// [`StoreError`] where the store cannot be read or written; nothing of the failing round is
-/// written.
-pub async fn apply_changes(
-    store: &dyn Store,
-    chats: &BTreeMap<ChatName, Chat>,
-    changes: &[Change],
-    now: Timestamp,
-) -> Result<Vec<Answer>, StoreError> {
-    let mut pending: Vec<Pending<'_>> = changes.iter().map(Pending::new).collect();
-    for _ in 0..ROUNDS {
-        if pending.iter().all(|change| change.answer.is_some()) {
-            break;
+/// Who decides on changes and commits them: the worker, or a command beside it.
+#[derive(Clone, Copy)]
+pub struct Decider<'a> {
+    /// Where jobs and decisions are.
+    pub store: &'a dyn Store,
+    /// The chats, by which routes are resolved.
+    pub chats: &'a BTreeMap<ChatName, Chat>,
+    /// Where decisions are written down with their inputs, if anywhere.
+    pub journal: Option<&'a Journal>,
+}
+
+impl Decider<'_> {
+    /// Decides what each change means and commits it; one result a change, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read or written; nothing of the failing round is
+    /// written.
+    pub async fn apply(
+        &self,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<Vec<Answer>, StoreError> {
+        let mut pending: Vec<Pending<'_>> = changes.iter().map(Pending::new).collect();
+        for _ in 0..ROUNDS {
+            if pending.iter().all(|change| change.answer.is_some()) {
+                break;
+            }
+            self.round(&mut pending, now).await?;
         }
-        round(store, chats, &mut pending, now).await?;
+        Ok(pending.into_iter().map(Pending::into_answer).collect())
     }
-    Ok(pending.into_iter().map(Pending::into_answer).collect())
+
+    /// Decides on every change that has no answer yet, and commits what was decided.
+    async fn round(&self, pending: &mut [Pending<'_>], now: Timestamp) -> Result<(), StoreError> {
+        let loaded = load(self.store, pending).await?;
+        let mut commits: Vec<JobCommit> = Vec::new();
+        let mut committing = Vec::new();
+        for (index, item) in pending.iter_mut().enumerate() {
+            if item.answer.is_some() {
+                continue;
+            }
+            let stored = loaded.get(&item.change.job_id);
+            match draft(item.change, stored, item.passed, self.chats, now) {
+                Draft::Commit(commit, decided) => {
+                    commits.push(*commit);
+                    committing.push((index, decided));
+                }
+                Draft::Answer(answer) => item.answer = Some(answer),
+            }
+        }
+        if commits.is_empty() {
+            return Ok(());
+        }
+        let answers = self.store.commit(commits, now).await?;
+        for ((index, decided), answer) in committing.into_iter().zip(answers) {
+            let item = &mut pending[index];
+            match answer {
+                Ok(written) => {
+                    let applied = decided
+                        .as_ref()
+                        .map(|decided| Applied::of(decided, written));
+                    item.answer = Some(Ok(applied.unwrap_or_default()));
+                    if let (Some(journal), Some(decided)) = (self.journal, decided) {
+                        journal.write(*decided);
+                    }
+                }
+                Err(Conflict::SlotAccounted { slot }) => {
+                    item.passed = nominal_of(loaded.get(&item.change.job_id), &slot);
+                }
+                // It has ended, or was decided by somebody else: trying again is no use.
+                Err(Conflict::LeaseLost | Conflict::Undecided | Conflict::Missing) => {
+                    item.answer = Some(Err(ChangeError::LeaseLost));
+                }
+                // Somebody was faster: the next round decides on what they left.
+                Err(conflict) => {
+                    tracing::debug!(job = %item.change.job_id, %conflict, "decided again");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn nominal_of(stored: Option<&StoredJob>, slot: &Slot) -> Option<Timestamp> {
+    let stored = stored?;
+    let planner = Planner::new(&stored.job.schedule, stored.first_seen_at).ok()?;
+    planner.resolve(slot)
 }
 
 /// A change on its way.
@@ -179,58 +246,6 @@ impl<'a> Pending<'a> {
             })
         })
     }
-}
-
-/// Decides on every change that has no answer yet, and commits what was decided.
-async fn round(
-    store: &dyn Store,
-    chats: &BTreeMap<ChatName, Chat>,
-    pending: &mut [Pending<'_>],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let loaded = load(store, pending).await?;
-    let mut commits: Vec<JobCommit> = Vec::new();
-    let mut committing = Vec::new();
-    for (index, item) in pending.iter_mut().enumerate() {
-        if item.answer.is_some() {
-            continue;
-        }
-        let stored = loaded.get(&item.change.job_id);
-        match draft(item.change, stored, item.passed, chats, now) {
-            Draft::Commit(commit, applied) => {
-                commits.push(*commit);
-                committing.push((index, applied));
-            }
-            Draft::Answer(answer) => item.answer = Some(answer),
-        }
-    }
-    if commits.is_empty() {
-        return Ok(());
-    }
-    let answers = store.commit(commits, now).await?;
-    for ((index, mut applied), answer) in committing.into_iter().zip(answers) {
-        let item = &mut pending[index];
-        match answer {
-            Ok(written) => {
-                applied.written = written;
-                item.answer = Some(Ok(applied));
-            }
-            Err(Conflict::SlotAccounted { slot }) => {
-                let stored = loaded.get(&item.change.job_id);
-                item.passed = stored.and_then(|stored| {
-                    let planner = Planner::new(&stored.job.schedule, stored.first_seen_at).ok()?;
-                    planner.resolve(&slot)
-                });
-            }
-            // What it is about has ended, or was decided by somebody else: trying again is no use.
-            Err(Conflict::LeaseLost | Conflict::Undecided | Conflict::Missing) => {
-                item.answer = Some(Err(ChangeError::LeaseLost));
-            }
-            // Somebody was faster: the next round decides on what they left.
-            Err(conflict) => tracing::debug!(job = %item.change.job_id, %conflict, "decided again"),
-        }
-    }
-    Ok(())
 }
 
 async fn load(

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::store::StoreError;
+use crate::{policy::OwnedEvent, store::StoreError};
 
-use super::{BATCH, Change, ChangeError, What, Worker, apply_changes};
+use super::{BATCH, Change, ChangeError, Worker};
 
 impl Worker {
     /// Decides about every job whose wake-up has come.
@@ -14,7 +14,7 @@ impl Worker {
             let is_last = due.len() < BATCH;
             let changes: Vec<_> = due
                 .into_iter()
-                .map(|stored| Change::new(stored.job.id, What::WakeUp))
+                .map(|stored| Change::new(stored.job.id, OwnedEvent::WakeUp))
                 .collect();
             self.apply(&changes, now).await?;
             if is_last {
@@ -31,7 +31,7 @@ impl Worker {
         now: Timestamp,
     ) -> Result<Vec<usize>, StoreError> {
         let chats = &self.services.directory.chats;
-        let answers = apply_changes(self.store.as_ref(), chats, changes, now).await?;
+        let answers = self.decider(chats).apply(changes, now).await?;
         let mut again = Vec::new();
         for (index, (change, answer)) in changes.iter().zip(answers).enumerate() {
             let job = &change.job_id;

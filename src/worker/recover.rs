@@ -2,9 +2,12 @@
 
 use jiff::Timestamp;
 
-use crate::store::{AttemptEnd, AttemptFate, ClaimedRun, Interrupted, StoreError};
+use crate::{
+    policy::OwnedEvent,
+    store::{AttemptEnd, AttemptFate, ClaimedRun, Interrupted, StoreError},
+};
 
-use super::{Change, What, Worker};
+use super::{Change, Worker};
 
 impl Worker {
     /// Decides what becomes of interrupted runs, and of parts whose answer nobody heard.
@@ -39,15 +42,16 @@ impl Worker {
 }
 
 fn lease_lost(run: &ClaimedRun) -> Change {
-    Change {
-        job_id: run.job.id.clone(),
-        what: What::LeaseLost {
-            occurrence: run.occurrence.clone(),
-            attempts_made: run.attempt,
-            policies: Box::new(run.job.policies.clone()),
-        },
-        attempt_end: Some(ended(run, AttemptFate::Interrupted)),
-    }
+    let event = OwnedEvent::LeaseLost {
+        occurrence: run.occurrence.clone(),
+        attempts_made: run.attempt,
+        policies: run.job.policies.clone(),
+    };
+    Change::attempt(
+        run.job.id.clone(),
+        event,
+        ended(run, AttemptFate::Interrupted),
+    )
 }
 
 /// The end of an attempt that has nothing to report.

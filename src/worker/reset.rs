@@ -2,9 +2,12 @@
 
 use jiff::Timestamp;
 
-use crate::store::{AttemptFate, StoreError};
+use crate::{
+    policy::OwnedEvent,
+    store::{AttemptFate, StoreError},
+};
 
-use super::{Change, Scope, What, Worker, recover};
+use super::{Change, Scope, Worker, recover};
 
 impl Worker {
     /// Calls off what runs in each session that shall be reset, lets a send under way be answered,
@@ -22,12 +25,12 @@ impl Worker {
             let runs = self.in_flight.abort_session(&session);
             let changes: Vec<_> = runs
                 .iter()
-                .map(|run| Change {
-                    job_id: run.job.id.clone(),
-                    what: What::RunCancelled {
+                .map(|run| {
+                    let event = OwnedEvent::RunCancelled {
                         occurrence: run.occurrence.clone(),
-                    },
-                    attempt_end: Some(recover::ended(run, AttemptFate::Cancelled)),
+                    };
+                    let end = recover::ended(run, AttemptFate::Cancelled);
+                    Change::attempt(run.job.id.clone(), event, end)
                 })
                 .collect();
             self.apply(&changes, now).await?;

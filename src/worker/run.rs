@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{directory::Directory, ids::JobId, job::Job, store::StoreError};
+use crate::{ids::JobId, job::Job, store::StoreError};
 
 use super::{
     Housekeeping, HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker,
@@ -164,8 +164,8 @@ impl Worker {
             answer,
         } = request;
         let now = self.clock.now();
-        let directory: &Directory = &services.directory;
-        let applied = apply_jobs(self.store.as_ref(), &file, &jobs, &bad, directory, now).await;
+        let decider = self.decider(&services.directory.chats);
+        let applied = apply_jobs(decider, &file, &jobs, &bad, now).await;
         match applied {
             Ok(change) => {
                 self.replace_services(*services);

@@ -28,7 +28,7 @@ use chatcron::{
         sqlite::{OpenMode, SqliteStore},
     },
     transcript::Entry,
-    worker::{Scope, Services, Worker, apply_jobs},
+    worker::{Decider, JobsChange, Scope, Services, Worker, apply_jobs},
 };
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
@@ -378,23 +378,36 @@ impl World {
 
     pub(crate) async fn start_in(&self, scope: Scope) -> Worker {
         let store: Arc<dyn Store> = self.store.clone();
-        let worker = Worker::begin(store, self.clock.clone(), self.services(), scope)
+        let worker = Worker::begin(store, self.clock.clone(), self.services(), scope, None)
             .await
             .unwrap();
-        let now = self.clock.now();
-        let directory = &self.file.directory;
-        let change = apply_jobs(
-            &*self.store,
+        let change = worker
+            .apply_jobs("jobs.toml", &self.file.jobs, &[])
+            .await
+            .unwrap();
+        assert!(change.refused.is_empty(), "{:?}", change.refused);
+        worker
+    }
+
+    /// Applies the present jobs file beside a worker, as another process would.
+    pub(crate) async fn apply(&self) -> JobsChange {
+        apply_jobs(
+            self.decider(),
             "jobs.toml",
             &self.file.jobs,
             &[],
-            directory,
-            now,
+            self.clock.now(),
         )
         .await
-        .unwrap();
-        assert!(change.refused.is_empty(), "{:?}", change.refused);
-        worker
+        .unwrap()
+    }
+
+    pub(crate) fn decider(&self) -> Decider<'_> {
+        Decider {
+            store: &*self.store,
+            chats: &self.file.directory.chats,
+            journal: None,
+        }
     }
 
     /// Moves the clock and lets the worker do everything that is then due.

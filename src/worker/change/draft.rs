@@ -8,21 +8,22 @@ use crate::{
     directory::Chat,
     ids::{ChatName, SessionKey},
     job::Job,
-    occurrence::{Outcome, SkipReason},
     outbound::route,
-    policy::{Decision, Effect, Event, JobPlan, JobState, decide},
+    policy::{Decided, JobState, OwnedEvent, decide_and_keep},
     schedule::ScheduleError,
     store::{JobCommit, JobSource, Route, StoredJob, Target, Written},
 };
 
-use super::{Answer, Applied, Change, ChangeError, What};
+use super::{Answer, Applied, Change, ChangeError};
 
 /// A job whose schedule cannot be planned is looked at again after so long.
 const UNPLANNABLE_WAIT: SignedDuration = SignedDuration::from_hours(1);
 
 /// What a change leads to.
 pub(super) enum Draft {
-    Commit(Box<JobCommit>, Applied),
+    /// This is committed; with the decision behind it, if the policy made one.
+    Commit(Box<JobCommit>, Option<Box<Decided>>),
+    /// Nothing is.
     Answer(Answer),
 }
 
@@ -35,8 +36,10 @@ pub(super) fn draft(
     now: Timestamp,
 ) -> Draft {
     let present = stored.filter(|stored| stored.removed_at.is_none());
-    if let (What::Define(job, source), None) = (&change.what, present) {
-        return create(job, source, chats, now);
+    if let (OwnedEvent::DefinitionChanged { new }, Some(source), None) =
+        (&change.event, &change.source, present)
+    {
+        return create(new, source, chats, now);
     }
     // A removed job takes no more events, but the end of an attempt is held against its fence.
     let Some(stored) = present.or(stored.filter(|_| change.attempt_end.is_some())) else {
@@ -48,123 +51,48 @@ pub(super) fn draft(
         Some(nominal) => stored.state.clone().past(nominal),
         None => stored.state.clone(),
     };
-    match decided(change, stored, &state, now) {
-        Ok(decision) => commit(change, stored, decision, chats),
+    let event = change.event.clone();
+    match decide_and_keep(&stored.job, stored.first_seen_at, &state, event, now) {
+        Ok(decided) => commit(change, stored, decided, chats),
         Err(source) => unplannable(change, stored, source, now),
     }
-}
-
-fn decided(
-    change: &Change,
-    stored: &StoredJob,
-    state: &JobState,
-    now: Timestamp,
-) -> Result<Decision, ScheduleError> {
-    let plan = JobPlan::new(stored.job.clone(), stored.first_seen_at)?;
-    let event = match &change.what {
-        What::WakeUp => Event::WakeUp,
-        What::AttemptFinished {
-            occurrence,
-            result,
-            attempts_made,
-            policies,
-        } => Event::AttemptFinished {
-            occurrence,
-            result: *result,
-            attempts_made: *attempts_made,
-            policies,
-        },
-        What::LeaseLost {
-            occurrence,
-            attempts_made,
-            policies,
-        } => Event::LeaseLost {
-            occurrence,
-            attempts_made: *attempts_made,
-            policies,
-        },
-        What::RunCancelled { occurrence } => Event::RunCancelled { occurrence },
-        What::Trigger(request) => Event::ManualTrigger { request: *request },
-        What::Pause(reason) => Event::Paused {
-            reason: reason.clone(),
-        },
-        What::Resume => Event::Resumed,
-        What::Define(job, _) => {
-            let new = JobPlan::new((**job).clone(), stored.first_seen_at)?;
-            return Ok(decide(
-                &plan,
-                state,
-                Event::DefinitionChanged { new: &new },
-                now,
-            ));
-        }
-        What::Remove => Event::Removed,
-    };
-    Ok(decide(&plan, state, event, now))
 }
 
 fn commit(
     change: &Change,
     stored: &StoredJob,
-    decision: Decision,
+    decided: Decided,
     chats: &BTreeMap<ChatName, Chat>,
 ) -> Draft {
-    let applied = Applied {
-        written: Written::default(),
-        refusal: decision.refusal,
-        wake_at: decision.wake_at,
-        skipped: skipped(&decision.effects),
-    };
     let version = stored.version;
-    let target = match &change.what {
-        What::Define(job, source) => Target::Redefine {
+    let target = match (&change.event, &change.source) {
+        (OwnedEvent::DefinitionChanged { new }, Some(source)) => Target::Redefine {
             version,
-            job: job.clone(),
+            job: new.clone(),
             source: source.clone(),
         },
-        What::Remove => Target::Remove { version },
-        What::WakeUp
-        | What::AttemptFinished { .. }
-        | What::LeaseLost { .. }
-        | What::RunCancelled { .. }
-        | What::Trigger(_)
-        | What::Pause(_)
-        | What::Resume => Target::Keep { version },
+        (OwnedEvent::Removed, _) => Target::Remove { version },
+        (_, _) => Target::Keep { version },
     };
+    let decision = &decided.decision;
     let changes_nothing = matches!(target, Target::Keep { .. })
         && change.attempt_end.is_none()
         && decision.effects.is_empty()
         && decision.state == stored.state
         && decision.wake_at == stored.wake_at;
     if changes_nothing {
-        return Draft::Answer(Ok(applied));
+        return Draft::Answer(Ok(Applied::of(&decided, Written::default())));
     }
     let commit = JobCommit {
         job_id: change.job_id.clone(),
         target,
-        state: decision.state,
+        state: decision.state.clone(),
         wake_at: decision.wake_at,
-        effects: decision.effects,
+        effects: decision.effects.clone(),
         route: route(&stored.job, chats),
         attempt_end: change.attempt_end.clone(),
     };
-    Draft::Commit(Box::new(commit), applied)
-}
-
-fn skipped(effects: &[Effect]) -> Vec<(SkipReason, u64)> {
-    let count = |effect: &Effect| match effect {
-        Effect::Skip(range) => Some((range.reason, range.count)),
-        Effect::End {
-            outcome: Outcome::Skipped(reason),
-            ..
-        } => Some((*reason, 1)),
-        Effect::Wait { .. }
-        | Effect::Start { .. }
-        | Effect::Requeue { .. }
-        | Effect::Backoff { .. }
-        | Effect::End { .. } => None,
-    };
-    effects.iter().filter_map(count).collect()
+    Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
 
 fn create(
@@ -173,19 +101,15 @@ fn create(
     chats: &BTreeMap<ChatName, Chat>,
     now: Timestamp,
 ) -> Draft {
-    let plan = match JobPlan::new(job.clone(), now) {
-        Ok(plan) => plan,
+    let activated = JobState::activated(now);
+    let decided = match decide_and_keep(job, now, &activated, OwnedEvent::WakeUp, now) {
+        Ok(decided) => decided,
         Err(source) => {
             return Draft::Answer(Err(ChangeError::Unplannable {
                 job_id: job.id.clone(),
                 source,
             }));
         }
-    };
-    let decision = decide(&plan, &JobState::activated(now), Event::WakeUp, now);
-    let applied = Applied {
-        wake_at: decision.wake_at,
-        ..Applied::default()
     };
     let commit = JobCommit {
         job_id: job.id.clone(),
@@ -194,13 +118,13 @@ fn create(
             source: source.clone(),
             first_seen_at: now,
         },
-        state: decision.state,
-        wake_at: decision.wake_at,
-        effects: decision.effects,
+        state: decided.decision.state.clone(),
+        wake_at: decided.decision.wake_at,
+        effects: decided.decision.effects.clone(),
         route: route(job, chats),
         attempt_end: None,
     };
-    Draft::Commit(Box::new(commit), applied)
+    Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
 
 /// A stored schedule was planned when it was stored; only other zone data can spoil it. The job is
@@ -211,7 +135,7 @@ fn unplannable(
     source: ScheduleError,
     now: Timestamp,
 ) -> Draft {
-    if !matches!(change.what, What::WakeUp) {
+    if !matches!(change.event, OwnedEvent::WakeUp) {
         return Draft::Answer(Err(ChangeError::Unplannable {
             job_id: change.job_id.clone(),
             source,
@@ -232,5 +156,5 @@ fn unplannable(
         },
         attempt_end: None,
     };
-    Draft::Commit(Box::new(commit), Applied::default())
+    Draft::Commit(Box::new(commit), None)
 }
