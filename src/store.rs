@@ -79,6 +79,10 @@ pub enum Claimed {
 /// Everything durable.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// What this store is: drawn once, when it was made. Producers of messages are named with it, so
+    /// that two stores never send one idempotency key.
+    async fn identity(&self) -> Result<String, StoreError>;
+
     // Workers.
 
     /// Registers a worker, and voids what the one before it held: the caller has made sure that it

@@ -26,16 +26,16 @@ use tokio::task::JoinSet;
 use crate::{
     clock::Clock,
     directory::Chat,
-    ids::{ChatName, RunId, SessionKey},
+    ids::{ChatName, JobId, RunId, SessionKey},
     outbound::Writer,
-    store::{Store, StoreError, WorkerId},
+    store::{Interrupted, Store, StoreError, WorkerId},
 };
 
 pub use apply::{JobsChange, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
 pub use housekeeping::{Housekeeping, HousekeepingError};
 pub use journal::Journal;
-pub use run::{Stop, Ticks, WorkerHandle, WorkerRequest};
+pub use run::{ApplyError, Stop, Ticks, WorkerHandle, WorkerRequest};
 pub use services::Services;
 
 use absorb::Completion;
@@ -59,8 +59,15 @@ pub enum Scope {
     All,
     /// The turns and deliveries of one session, for a command that runs where no worker does.
     Session(SessionKey),
-    /// One run and its deliveries, likewise.
-    Run(RunId, SessionKey),
+    /// One run, likewise.
+    Run {
+        /// The run.
+        run_id: RunId,
+        /// Its job, of which decisions are made.
+        job_id: JobId,
+        /// The session in which its result shows, if it does.
+        shown_in: Option<SessionKey>,
+    },
 }
 
 /// Runs what is due. See [`Worker::run`] for the loop and [`Worker::step`] for one turn of it.
@@ -68,6 +75,8 @@ pub struct Worker {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     id: WorkerId,
+    /// What the store is; part of every key.
+    store_id: Arc<str>,
     scope: Scope,
     services: Arc<Services>,
     writer: Arc<Writer>,
@@ -75,6 +84,10 @@ pub struct Worker {
     tasks: JoinSet<Completion>,
     /// What tasks reported and the store has not taken yet.
     unsaved: Vec<Completion>,
+    /// Whether the store did not take all of it last time.
+    is_struggling: bool,
+    /// What a worker that died left, as far as nothing was decided about it.
+    interrupted: Interrupted,
     journal: Option<Arc<Journal>>,
 }
 
@@ -92,6 +105,7 @@ impl Worker {
         journal: Option<Arc<Journal>>,
     ) -> Result<Self, StoreError> {
         let now = clock.now();
+        let store_id = store.identity().await?.into();
         let (id, interrupted) = store.begin_worker(&services.zone_data, now).await?;
         let services = Arc::new(services);
         let writer = Arc::new(Writer::new(services.channels.clone(), clock.clone()));
@@ -99,15 +113,18 @@ impl Worker {
             store,
             clock,
             id,
+            store_id,
             scope,
             services,
             writer,
             in_flight: InFlight::default(),
             tasks: JoinSet::new(),
             unsaved: Vec::new(),
+            is_struggling: false,
+            interrupted,
             journal,
         };
-        worker.recover(interrupted, now).await?;
+        worker.recover(now).await?;
         Ok(worker)
     }
 
@@ -119,10 +136,13 @@ impl Worker {
     /// step does what this one could not.
     pub async fn step(&mut self) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
+        self.recover(now).await?;
         self.absorb_unsaved(now).await?;
         self.reset_sessions(now).await?;
-        if self.scope == Scope::All {
-            self.dispatch_due(now).await?;
+        match self.scope.clone() {
+            Scope::All => self.dispatch_due(now).await?,
+            Scope::Run { job_id, .. } => self.dispatch_if_due(job_id, now).await?,
+            Scope::Session(_) => {}
         }
         self.fill_lanes(now).await?;
         self.next_instant(now).await
@@ -160,7 +180,7 @@ impl Worker {
         let lanes = self.store.next_lane_instant(now).await?;
         let jobs = match self.scope {
             Scope::All => self.store.next_wake().await?,
-            Scope::Session(_) | Scope::Run(..) => None,
+            Scope::Session(_) | Scope::Run { .. } => None,
         };
         Ok(lanes.into_iter().chain(jobs).min())
     }
@@ -169,9 +189,6 @@ impl Worker {
     /// begun keep theirs.
     pub fn replace_services(&mut self, services: Services) {
         self.services = Arc::new(services);
-        self.writer = Arc::new(Writer::new(
-            self.services.channels.clone(),
-            self.clock.clone(),
-        ));
+        self.writer = Arc::new(self.writer.over(self.services.channels.clone()));
     }
 }

@@ -10,11 +10,14 @@ INSERT INTO id_counters (name, next_id) VALUES
   ('occurrence', 1), ('run', 1), ('turn', 1), ('message', 1), ('part', 1),
   ('request', 1), ('epoch', 1), ('worker', 1);
 
--- Single facts: the fingerprint of the zone data in use, the newest committed instant.
+-- Single facts: what this database is, and the fingerprint of the zone data in use.
 CREATE TABLE facts (
   name  TEXT NOT NULL PRIMARY KEY,
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Keys of messages carry it, so that two databases never send one key.
+INSERT INTO facts (name, value) VALUES ('database_id', lower(hex(randomblob(8))));
 
 CREATE TABLE workers (
   worker_id  INTEGER NOT NULL PRIMARY KEY,
@@ -224,6 +227,7 @@ CREATE TABLE outbox_parts (
   in_doubt           INTEGER NOT NULL DEFAULT 0,
   epoch              INTEGER,            -- the lease of the attempt under way; NULL between tries
   first_attempt_at   INTEGER,
+  retried_at         INTEGER,            -- when a person had it sent again
   next_attempt_at    INTEGER NOT NULL,
   entry_id           INTEGER,            -- the pending row of a turn's reply
   channel_message_id TEXT,

@@ -3,7 +3,14 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::{
-    cli::{Colour, Exit, database, failure::Failure, jobs_file, reading::Place, report, wiring},
+    cli::{
+        Colour, Exit, database,
+        failure::Failure,
+        jobs_file,
+        reading::Place,
+        report,
+        wiring::{self, Terminal},
+    },
     clock::{Clock, SystemClock},
     store::{
         Store, StoreError,
@@ -51,7 +58,7 @@ pub(super) async fn doer(
         ));
     };
     let folder = jobs_file::folder(&place.file);
-    let wired = wiring::wire(&file, &folder, database);
+    let wired = wiring::wire(&file, &folder, database, Terminal::Stderr);
     for what in &wired.left_out {
         eprintln!("warning: {what}");
     }

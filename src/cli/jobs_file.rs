@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use jiff::Timestamp;
@@ -22,6 +23,11 @@ pub(super) fn load(path: &Path, now: Timestamp) -> Result<Loaded, Failure> {
     let folder = folder(path);
     let read_file = |relative: &Path| fs::read_to_string(folder.join(relative));
     Ok(config::parse(&source, &read_file, now))
+}
+
+/// When a file was last modified, as far as the file system says.
+pub(super) fn modified_at(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|found| found.modified()).ok()
 }
 
 /// The folder of a file; what relative paths in a jobs file are relative to.

@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -15,31 +15,60 @@ use tokio::{
 };
 
 use crate::{
-    cli::{Colour, jobs_file, plan, report, run::Place, wiring},
+    cli::{
+        Colour, jobs_file, plan, report,
+        run::Place,
+        wiring::{self, Terminal},
+    },
     clock::{Clock, SystemClock},
-    worker::WorkerHandle,
+    worker::{ApplyError, WorkerHandle},
 };
 
 /// Editors write a file in several steps; it is read when it has been quiet for so long.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Keeps what the worker does in step with the jobs file, until the worker has stopped.
-pub(super) async fn watch(place: Place, prompt_files: Vec<PathBuf>, worker: WorkerHandle) {
+/// How soon a reload that the store refused is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Keeps what the worker does in step with the jobs file, until the worker has stopped. `read_at`
+/// is when the file that runs was last modified.
+pub(super) async fn watch(
+    place: Place,
+    prompt_files: Vec<PathBuf>,
+    read_at: Option<SystemTime>,
+    worker: WorkerHandle,
+) {
     let (told, mut changes) = mpsc::channel(1);
     let mut files = Files::new(&place, &prompt_files, told);
     let mut hangup = signal(SignalKind::hangup()).ok();
+    // It may have been saved after it was read and before it was watched.
+    let mut look_now = jobs_file::modified_at(&place.file) != read_at;
     loop {
-        tokio::select! {
-            Some(()) = changes.recv() => {
-                while tokio::time::timeout(QUIET, changes.recv()).await.is_ok_and(|told| told.is_some()) {}
+        if !look_now {
+            tokio::select! {
+                Some(()) = changes.recv() => quiet(&mut changes).await,
+                () = received(&mut hangup) => {}
             }
-            () = received(&mut hangup) => {}
         }
-        let Some(prompt_files) = reload(&place, &worker).await else {
-            return;
-        };
-        files.also(&place, &prompt_files);
+        look_now = false;
+        match reload(&place, &worker).await {
+            Ok(prompt_files) => files.also(&place, &prompt_files),
+            Err(ApplyError::Stopped) => return,
+            Err(error) => {
+                tracing::error!(%error, "the jobs file is not applied yet; trying again");
+                tokio::time::sleep(TRY_AGAIN).await;
+                look_now = true;
+            }
+        }
     }
+}
+
+/// Waits until nothing has changed for a while.
+async fn quiet(changes: &mut mpsc::Receiver<()>) {
+    while tokio::time::timeout(QUIET, changes.recv())
+        .await
+        .is_ok_and(|told| told.is_some())
+    {}
 }
 
 async fn received(signal: &mut Option<Signal>) {
@@ -49,14 +78,13 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// Reads the file and hands it to the worker. `None` when that has stopped; else the files that
-/// prompts are read from.
-async fn reload(place: &Place, worker: &WorkerHandle) -> Option<Vec<PathBuf>> {
+/// Reads the file and hands it to the worker. Returns the files that prompts are read from.
+async fn reload(place: &Place, worker: &WorkerHandle) -> Result<Vec<PathBuf>, ApplyError> {
     let loaded = match jobs_file::load(&place.file, SystemClock.now()) {
         Ok(loaded) => loaded,
         Err(failure) => {
             tracing::error!("nothing changes: {failure}");
-            return Some(Vec::new());
+            return Ok(Vec::new());
         }
     };
     if loaded.has_errors() {
@@ -65,9 +93,9 @@ async fn reload(place: &Place, worker: &WorkerHandle) -> Option<Vec<PathBuf>> {
     }
     let Some(file) = loaded.file else {
         tracing::error!("{} is not TOML: nothing changes", place.file.display());
-        return Some(Vec::new());
+        return Ok(Vec::new());
     };
-    let wired = wiring::wire(&file, &place.folder, &place.database);
+    let wired = wiring::wire(&file, &place.folder, &place.database, Terminal::Stdout);
     for what in &wired.left_out {
         tracing::error!("{what}");
     }
@@ -77,7 +105,7 @@ async fn reload(place: &Place, worker: &WorkerHandle) -> Option<Vec<PathBuf>> {
         .apply(place.source.clone(), file.jobs.clone(), bad, wired.services)
         .await?;
     plan::tell_change(&file, &change);
-    Some(prompt_files)
+    Ok(prompt_files)
 }
 
 /// The files that are watched.

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::task::JoinSet;
@@ -14,7 +14,8 @@ use crate::{
         failure::Failure,
         jobs_file,
         logs::{self, LogFormat},
-        plan, reload, report, signals, wiring,
+        plan, reload, report, signals,
+        wiring::{self, Terminal},
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
@@ -50,6 +51,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     logs::start(arguments.log_format);
     let place = Place::of(arguments)?;
+    let read_at = jobs_file::modified_at(&place.file);
     let loaded = jobs_file::load(&place.file, SystemClock.now())?;
     let name = place.file.display().to_string();
     if !loaded.problems.is_empty() {
@@ -61,7 +63,13 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let journal = arguments.journal.as_deref().map(open_journal).transpose()?;
     let lock = WorkerLock::acquire(&place.database).map_err(|error| database::failure(&error))?;
     let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
-    let outcome = work(&place, &file, store.clone(), journal).await;
+    let start = Start {
+        place: &place,
+        file: &file,
+        read_at,
+        journal,
+    };
+    let outcome = work(start, store.clone()).await;
     store.close().await;
     drop(lock);
     outcome
@@ -99,14 +107,23 @@ fn open_journal(path: &Path) -> Result<Arc<Journal>, Failure> {
     Ok(Arc::new(journal))
 }
 
-async fn work(
-    place: &Place,
-    file: &JobsFile,
-    store: Arc<dyn Store>,
+/// What the worker starts from.
+struct Start<'a> {
+    place: &'a Place,
+    file: &'a JobsFile,
+    read_at: Option<SystemTime>,
     journal: Option<Arc<Journal>>,
-) -> Result<Exit, Failure> {
+}
+
+async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> {
+    let Start {
+        place,
+        file,
+        read_at,
+        journal,
+    } = start;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let wired = wiring::wire(file, &place.folder, &place.database);
+    let wired = wiring::wire(file, &place.folder, &place.database, Terminal::Stdout);
     for what in &wired.left_out {
         tracing::error!("{what}");
     }
@@ -129,6 +146,7 @@ async fn work(
     beside.spawn(reload::watch(
         place.clone(),
         file.prompt_files.clone(),
+        read_at,
         handle,
     ));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;

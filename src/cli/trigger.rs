@@ -1,6 +1,6 @@
 //! `chatcron trigger`: a job, now.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::{
     cli::{
@@ -11,7 +11,6 @@ use crate::{
         reading::Place,
     },
     ids::{JobId, RunId, SessionKey},
-    outbound::route,
     policy::OwnedEvent,
     store::{OutboxRow, RunFilter, RunRow, Store, StoreError, sqlite::OpenMode},
     worker::Scope,
@@ -28,6 +27,9 @@ pub(super) struct Arguments {
     /// Wait for the run and its delivery; where no worker runs, this command does the work.
     #[arg(long)]
     wait: bool,
+    /// With --wait: for how long, in seconds; the run goes on without us.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    patience: u64,
     #[command(flatten)]
     place: Place,
 }
@@ -57,45 +59,48 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         print(&format!("run {run_id} of {} is queued\n", arguments.job))?;
         return Ok(Exit::Fine);
     }
-    let shown_in = destination(store.as_ref(), &arguments.job)
-        .await
-        .map_err(failed)?;
-    let mut doer = errand::doer(
-        &arguments.place,
-        &path,
-        store.clone(),
-        Scope::Run(run_id, shown_in),
-    )
-    .await?;
+    let scope = Scope::Run {
+        run_id,
+        job_id: arguments.job.clone(),
+        shown_in: shown_in(store.as_ref(), run_id).await.map_err(failed)?,
+    };
+    let mut doer = errand::doer(&arguments.place, &path, store.clone(), scope).await?;
     if matches!(doer, Doer::Other) {
         eprintln!(
             "run {run_id} of {} is queued; waiting for the worker",
             arguments.job
         );
     }
-    let (run, parts) = doer
-        .until(async || ended(store.as_ref(), run_id).await)
-        .await?;
-    tell(&run, &parts)
+    let waiting = doer.until(async || ended(store.as_ref(), run_id).await);
+    let limit = Duration::from_secs(arguments.patience);
+    match tokio::time::timeout(limit, waiting).await {
+        Ok(ended) => {
+            let (run, parts) = ended?;
+            tell(&run, &parts)
+        }
+        Err(_elapsed) => Err(Failure::new(
+            Exit::DoesNotHold,
+            format!("run {run_id} has not ended within {} s", arguments.patience),
+        )
+        .help(format!(
+            "`chatcron runs --run {run_id}` shows how it stands; a running worker goes on with it"
+        ))),
+    }
 }
 
-/// The session in which the job's result shows.
-async fn destination(store: &dyn Store, job: &JobId) -> Result<SessionKey, StoreError> {
-    let chats: BTreeMap<_, _> = store
-        .chats()
-        .await?
-        .into_iter()
-        .map(|chat| (chat.name.clone(), chat))
-        .collect();
-    let stored = store.jobs(std::slice::from_ref(job)).await?;
-    let route = stored.first().map(|stored| route(&stored.job, &chats));
-    Ok(route.map_or_else(
-        || SessionKey::job(job),
-        |route| match route.destination {
-            Some(destination) => destination.session_key(),
-            None => route.lane,
-        },
-    ))
+/// The session in which the run's result shows, if it does.
+async fn shown_in(store: &dyn Store, id: RunId) -> Result<Option<SessionKey>, StoreError> {
+    let run = run_of(store, id).await?;
+    let destination = run.and_then(|run| run.destination);
+    Ok(destination.map(|destination| destination.session_key()))
+}
+
+async fn run_of(store: &dyn Store, id: RunId) -> Result<Option<RunRow>, StoreError> {
+    let filter = RunFilter {
+        run_id: Some(id),
+        ..RunFilter::default()
+    };
+    Ok(store.runs(&filter).await?.into_iter().next())
 }
 
 /// The run, once it has ended and all its parts are settled.
@@ -103,11 +108,7 @@ async fn ended(
     store: &dyn Store,
     id: RunId,
 ) -> Result<Option<(RunRow, Vec<OutboxRow>)>, StoreError> {
-    let filter = RunFilter {
-        run_id: Some(id),
-        ..RunFilter::default()
-    };
-    let Some(run) = store.runs(&filter).await?.into_iter().next() else {
+    let Some(run) = run_of(store, id).await? else {
         return Ok(None);
     };
     if !matches!(run.state.as_str(), "done" | "failed" | "cancelled") {

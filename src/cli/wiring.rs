@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,13 +20,31 @@ use crate::{
     },
     cli::database,
     config::JobsFile,
-    directory::{AgentConfig, AgentKind, ChannelConfig, ModelEndpoint},
+    directory::{AgentConfig, AgentKind, ChannelConfig, ModelEndpoint, SecretSource},
     ids::ChannelName,
     outbound::Channels,
     schedule::zone::zone_fingerprint,
-    secret,
+    secret::{self, SecretString},
     worker::Services,
 };
+
+/// Where a console channel prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terminal {
+    /// The worker's stdout is the chat.
+    Stdout,
+    /// A command has its own output on stdout; the chat is shown beside it.
+    Stderr,
+}
+
+impl Terminal {
+    fn writer(self) -> Box<dyn Write + Send> {
+        match self {
+            Self::Stdout => Box::new(io::stdout()),
+            Self::Stderr => Box::new(io::stderr()),
+        }
+    }
+}
 
 /// A jobs file, wired up.
 pub(super) struct Wired {
@@ -38,7 +56,7 @@ pub(super) struct Wired {
 
 /// Builds the agents and channels of a jobs file. `folder` is where the file is, and what relative
 /// paths in it are relative to. An agent or channel that cannot be built is left out and named.
-pub(super) fn wire(file: &JobsFile, folder: &Path, database: &Path) -> Wired {
+pub(super) fn wire(file: &JobsFile, folder: &Path, database: &Path, terminal: Terminal) -> Wired {
     let mut left_out = Vec::new();
     let mut agents: BTreeMap<_, Arc<dyn Agent>> = BTreeMap::new();
     for (name, config) in &file.directory.agents {
@@ -49,7 +67,7 @@ pub(super) fn wire(file: &JobsFile, folder: &Path, database: &Path) -> Wired {
     }
     let mut named: BTreeMap<_, Arc<dyn Channel>> = BTreeMap::new();
     for (name, config) in &file.directory.channels {
-        match channel(name, config, folder, database) {
+        match channel(name, config, folder, database, terminal) {
             Ok(channel) => drop(named.insert(name.clone(), channel)),
             Err(error) => left_out.push(format!("channel `{name}` is left out: {error:#}")),
         }
@@ -82,17 +100,34 @@ fn agent(config: &AgentConfig, folder: &Path) -> anyhow::Result<Arc<dyn Agent>> 
             config.system.clone(),
             absolute(folder),
         )),
-        AgentKind::OpenAi(endpoint) => {
-            Arc::new(OpenAi::new(endpoint.clone(), key(endpoint)?, system)?)
-        }
-        AgentKind::Anthropic(endpoint) => {
-            Arc::new(Anthropic::new(endpoint.clone(), key(endpoint)?, system)?)
-        }
+        AgentKind::OpenAi(endpoint) => Arc::new(OpenAi::new(
+            endpoint.clone(),
+            key(endpoint, folder)?,
+            system,
+        )?),
+        AgentKind::Anthropic(endpoint) => Arc::new(Anthropic::new(
+            endpoint.clone(),
+            key(endpoint, folder)?,
+            system,
+        )?),
     })
 }
 
-fn key(endpoint: &ModelEndpoint) -> anyhow::Result<Option<secrecy::SecretString>> {
-    Ok(endpoint.api_key.as_ref().map(secret::read).transpose()?)
+fn key(endpoint: &ModelEndpoint, folder: &Path) -> anyhow::Result<Option<SecretString>> {
+    endpoint
+        .api_key
+        .as_ref()
+        .map(|source| secret(source, folder))
+        .transpose()
+}
+
+/// Reads a secret; its file is relative to the jobs file, as every path in it.
+fn secret(source: &SecretSource, folder: &Path) -> anyhow::Result<SecretString> {
+    let source = match source {
+        SecretSource::Env(_) => source.clone(),
+        SecretSource::File(path) => SecretSource::File(folder.join(path)),
+    };
+    Ok(secret::read(&source)?)
 }
 
 fn channel(
@@ -100,6 +135,7 @@ fn channel(
     config: &ChannelConfig,
     folder: &Path,
     database: &Path,
+    terminal: Terminal,
 ) -> anyhow::Result<Arc<dyn Channel>> {
     Ok(match config {
         ChannelConfig::Console { log } => {
@@ -107,18 +143,18 @@ fn channel(
                 Some(log) => folder.join(log),
                 None => database::console_log_path(database, name),
             };
-            Arc::new(Console::new(log, Box::new(io::stdout())))
+            Arc::new(Console::new(log, terminal.writer()))
         }
         ChannelConfig::Telegram { token, api_root } => {
-            Arc::new(Telegram::new(secret::read(token)?, api_root)?)
+            Arc::new(Telegram::new(secret(token, folder)?, api_root)?)
         }
         ChannelConfig::Webhook {
             url,
-            secret,
+            secret: key,
             allow_private,
         } => Arc::new(Webhook::for_chats(&WebhookSettings {
             url: url.clone(),
-            secret: secret.as_ref().map(secret::read).transpose()?,
+            secret: key.as_ref().map(|key| secret(key, folder)).transpose()?,
             allow_private: *allow_private,
         })?),
     })

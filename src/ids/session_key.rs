@@ -5,7 +5,9 @@
 
 use std::{borrow::Borrow, fmt};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::JobId;
 
@@ -83,9 +85,11 @@ impl SessionKey {
         Self(format!("cron:{}", escape(job.as_str())))
     }
 
-    /// The lane of a webhook; it has no transcript, but its messages keep their order.
+    /// The lane of a webhook; it has no transcript, but its messages keep their order. A digest,
+    /// since keys are logged and a URL may hold a secret.
     pub fn webhook(url: &str) -> Self {
-        Self(format!("webhook:{}", escape(url)))
+        let digest = HEXLOWER.encode(&Sha256::digest(url)[..8]);
+        Self(format!("webhook:{digest}"))
     }
 
     /// A key read back from where it was stored.

@@ -27,7 +27,7 @@ pub struct Writer {
     clock: Arc<dyn Clock>,
     /// Channels that asked everybody to wait, and until when. Lost with the process: the channel
     /// will say it again.
-    holds: Mutex<BTreeMap<ChannelName, Timestamp>>,
+    holds: Arc<Mutex<BTreeMap<ChannelName, Timestamp>>>,
 }
 
 impl Writer {
@@ -36,7 +36,17 @@ impl Writer {
         Self {
             channels,
             clock,
-            holds: Mutex::new(BTreeMap::new()),
+            holds: Arc::default(),
+        }
+    }
+
+    /// A writer over other channels, which knows what this one was asked to wait for.
+    #[must_use]
+    pub fn over(&self, channels: Arc<Channels>) -> Self {
+        Self {
+            channels,
+            clock: self.clock.clone(),
+            holds: self.holds.clone(),
         }
     }
 
@@ -182,7 +192,7 @@ fn outgoing(part: &ClaimedPart) -> OutgoingPart {
         body,
         part: part.part,
         parts: part.parts,
-        enqueued_at: part.view.enqueued_at,
+        enqueued_at: part.enqueued_at,
         speaker: part.speaker.clone(),
     }
 }

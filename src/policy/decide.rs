@@ -54,8 +54,8 @@ pub fn decide(plan: &JobPlan, state: &JobState, event: Event<'_>, now: Timestamp
             draft.end(occurrence, Outcome::Cancelled);
             draft.look(plan, now);
         }
+        // It does not look first: a slot that is due as well waits for the end of this run.
         Event::ManualTrigger { request } => {
-            draft.look(plan, now);
             draft.trigger(plan, OccurrenceRef::Manual(request), now);
         }
         Event::Paused { reason } => draft.pause(plan, reason, now),

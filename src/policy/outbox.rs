@@ -14,14 +14,17 @@ use crate::{
 /// How long a part is kept trying. Refusals are bounded by age, never by count.
 pub const MAX_AGE: SignedDuration = SignedDuration::from_hours(24);
 
+/// How often a part is tried at most before a chat that has moved again is given up.
+const MOVES_MAX: u32 = 5;
+
 const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the transition of a part depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartView {
-    /// When its message was enqueued.
-    pub enqueued_at: Timestamp,
+    /// Since when it is tried: when its message was enqueued, or a person had it sent again.
+    pub since: Timestamp,
     /// When it was first marked as being sent.
     pub first_attempt_at: Option<Timestamp>,
     /// How often it was tried, the present attempt included.
@@ -85,13 +88,21 @@ pub fn answered(part: &PartView, answer: SendAnswer, doubt: Doubt, now: Timestam
             } else {
                 Transition::TryAgain {
                     state: PartState::Pending,
-                    at: later(now, wait),
+                    at: within_age(part, later(now, wait)),
                 }
             }
         }
         SendAnswer::Permanent { stops_address, .. } if !part.in_doubt => Transition::Fail {
             reason: PartReason::Permanent,
             stops_address,
+        },
+        // A chat whose addresses point at each other would be followed for ever.
+        SendAnswer::Moved { .. } if part.attempts > MOVES_MAX && part.in_doubt => {
+            Transition::Unknown
+        }
+        SendAnswer::Moved { .. } if part.attempts > MOVES_MAX => Transition::Fail {
+            reason: PartReason::Permanent,
+            stops_address: StopsAddress::No,
         },
         SendAnswer::Moved { to } => Transition::Readdress { to },
         // In doubt, a permanent refusal of this attempt says nothing of the earlier one.
@@ -111,7 +122,7 @@ fn again_in_doubt(
     wait: SignedDuration,
     now: Timestamp,
 ) -> Transition {
-    let at = later(now, wait);
+    let at = within_age(part, later(now, wait));
     let may_resend = match part.on_unknown {
         OnUnknown::Resend => true,
         OnUnknown::Hold => key_still_holds(part, doubt, at),
@@ -140,7 +151,12 @@ fn key_still_holds(part: &PartView, doubt: Doubt, at: Timestamp) -> bool {
 }
 
 fn is_too_old(part: &PartView, now: Timestamp) -> bool {
-    now.duration_since(part.enqueued_at) >= MAX_AGE
+    now.duration_since(part.since) >= MAX_AGE
+}
+
+/// A channel that asks for a longer wait than messages are kept is asked once more at their end.
+fn within_age(part: &PartView, at: Timestamp) -> Timestamp {
+    at.min(later(part.since, MAX_AGE))
 }
 
 /// One second, doubled with every attempt, five minutes at most.
@@ -164,7 +180,7 @@ mod tests {
 
     fn sure(age: SignedDuration) -> PartView {
         PartView {
-            enqueued_at: now() - age,
+            since: now() - age,
             first_attempt_at: Some(now() - age),
             attempts: 1,
             in_doubt: false,

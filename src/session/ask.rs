@@ -56,10 +56,11 @@ pub async fn ask_for_run(
         let snapshot = snapshot(store, directory, run, context).await?;
         prompt.push(NewEntry::text(Role::User, snapshot));
     }
-    let last_delivery = if history.is_empty() {
-        None
-    } else {
+    let remembers = matches!(job.mode, Mode::Background { memory: true, .. });
+    let last_delivery = if remembers && !history.is_empty() {
         last_delivery(store, run).await?
+    } else {
+        None
     };
     let words = match last_delivery {
         Some(line) => format!("{line}\n\n{}", job.prompt),
@@ -198,7 +199,8 @@ fn quote(chat: &crate::ids::ChatName, rows: &[Entry]) -> String {
 async fn last_delivery(store: &dyn Store, run: &ClaimedRun) -> Result<Option<String>, StoreError> {
     let filter = RunFilter {
         job_id: Some(run.job.id.clone()),
-        limit: Some(8),
+        // Far enough back to find the last run behind many skipped slots.
+        limit: Some(100),
         ..RunFilter::default()
     };
     let rows = store.runs(&filter).await?;

@@ -97,6 +97,8 @@ pub struct ClaimedPart {
     pub origin: Origin,
     /// The run it comes from.
     pub run_id: Option<RunId>,
+    /// When its message was enqueued.
+    pub enqueued_at: Timestamp,
     /// What a transition depends on.
     pub view: PartView,
 }

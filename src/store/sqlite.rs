@@ -61,6 +61,8 @@ pub use open::OpenMode;
 use failure::{Failure, Fallible};
 use writer::{Request, Writer};
 
+const IDENTITY: &str = "SELECT value FROM facts WHERE name = 'database_id'";
+
 const DATA_VERSION: &str = "PRAGMA data_version";
 
 /// Everything durable, in one SQLite file.
@@ -131,6 +133,11 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
+    async fn identity(&self) -> Result<String, StoreError> {
+        let identity = sqlx::query_scalar(IDENTITY).fetch_one(&self.readers).await;
+        self.read(identity.map_err(Failure::from))
+    }
+
     async fn begin_worker(
         &self,
         zone_data: &str,

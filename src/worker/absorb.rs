@@ -3,7 +3,7 @@
 use std::mem;
 
 use jiff::Timestamp;
-use tokio::task::JoinError;
+use tokio::task::{self, JoinError};
 
 use crate::{
     occurrence::FailReason,
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-use super::{BATCH, Change, Worker, execute::RunDone};
+use super::{BATCH, Change, Worker, dispatch::Told, execute::RunDone};
 
 /// What a task reports.
 #[derive(Clone)]
@@ -23,23 +23,23 @@ pub(super) enum Completion {
     Part(Box<ClaimedPart>, Box<PartSettlement>),
 }
 
+/// A task that has ended.
+pub(super) type Joined = Result<(task::Id, Completion), JoinError>;
+
 impl Worker {
     /// Waits for one task, and commits what it and others that have finished report.
     pub(super) async fn absorb_finished(&mut self) -> Result<(), StoreError> {
-        match self.tasks.join_next().await {
+        match self.tasks.join_next_with_id().await {
             Some(joined) => self.absorb_joined(joined).await,
             None => Ok(()),
         }
     }
 
     /// Commits what this task and others that have finished report.
-    pub(super) async fn absorb_joined(
-        &mut self,
-        joined: Result<Completion, JoinError>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn absorb_joined(&mut self, joined: Joined) -> Result<(), StoreError> {
         self.keep(joined);
         while self.unsaved.len() < BATCH {
-            match self.tasks.try_join_next() {
+            match self.tasks.try_join_next_with_id() {
                 Some(joined) => self.keep(joined),
                 None => break,
             }
@@ -47,89 +47,81 @@ impl Worker {
         self.absorb_unsaved(self.clock.now()).await
     }
 
-    fn keep(&mut self, joined: Result<Completion, JoinError>) {
+    fn keep(&mut self, joined: Joined) {
         match joined {
-            Ok(completion) => self.unsaved.push(completion),
-            // Panics of agents and channels are caught around their calls; this one is ours. What
-            // the task held is reclaimed like that of a dead process.
-            Err(error) => tracing::error!(%error, "a task of the worker ended without a report"),
+            Ok((task, completion)) => {
+                self.in_flight.has_reported(task);
+                self.unsaved.push(completion);
+            }
+            // Panics of agents and channels are caught around their calls; this one is ours.
+            Err(error) => {
+                tracing::error!(%error, "a task of the worker ended without a report");
+                self.in_flight.lost(error.id());
+            }
         }
     }
 
-    /// Commits what tasks have reported. What the store does not take is kept for the next time.
+    /// Commits what tasks have reported. What the store does not take is kept for the next time:
+    /// then each report on its own, so that one which can never be saved keeps no other.
     pub(super) async fn absorb_unsaved(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        if self.unsaved.is_empty() {
-            return Ok(());
+        let reports = mem::take(&mut self.unsaved);
+        let size = if self.is_struggling { 1 } else { BATCH };
+        let mut failure = None;
+        for batch in reports.chunks(size) {
+            if let Err(error) = self.save(batch, now).await {
+                failure = Some(error);
+                // Everything is fenced: what was written is refused when it comes again.
+                self.unsaved.extend_from_slice(batch);
+            }
         }
-        let completions = mem::take(&mut self.unsaved);
+        self.is_struggling = failure.is_some();
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn save(&mut self, reports: &[Completion], now: Timestamp) -> Result<(), StoreError> {
         let mut runs = Vec::new();
         let mut turns = Vec::new();
         let mut parts = Vec::new();
-        for completion in &completions {
-            match completion {
+        for report in reports {
+            match report {
                 Completion::Run(run, done) => runs.push((run.as_ref(), done.as_ref())),
                 Completion::Turn(turn, end) => turns.push((turn.as_ref(), end.as_ref())),
                 Completion::Part(part, settlement) => {
-                    parts.push((part.as_ref(), settlement.as_ref()))
+                    parts.push((part.as_ref(), settlement.as_ref()));
                 }
             }
         }
-        let mut kept = Vec::new();
-        let mut failure = None;
-        for saved in [
-            self.save_parts(&parts, now).await,
-            self.save_turns(&turns, now).await,
-            self.save_runs(&runs, now).await,
-        ] {
-            match saved {
-                Ok(unsaved) => kept.extend(unsaved),
-                Err(error) => failure = Some(error),
-            }
-        }
-        self.unsaved = if failure.is_some() {
-            // Everything is fenced, so what was written is refused when it comes again.
-            completions
-        } else {
-            kept
-        };
-        failure.map_or(Ok(()), Err)
+        self.save_parts(&parts, now).await?;
+        self.save_turns(&turns, now).await?;
+        self.save_runs(&runs, now).await
     }
 
     async fn save_parts(
         &mut self,
         parts: &[(&ClaimedPart, &PartSettlement)],
         now: Timestamp,
-    ) -> Result<Vec<Completion>, StoreError> {
-        if parts.is_empty() {
-            return Ok(Vec::new());
-        }
-        let batch = parts
-            .iter()
-            .map(|(_, settlement)| (*settlement).clone())
-            .collect();
-        let answers = self.store.settle_parts(batch, now).await?;
+    ) -> Result<(), StoreError> {
+        let settlements = parts.iter().map(|(_, settlement)| *settlement).cloned();
+        let answers = self.store.settle_parts(settlements.collect(), now).await?;
         for ((part, settlement), answer) in parts.iter().zip(answers) {
             self.in_flight.end_part(part.part_id);
             match answer {
                 Ok(()) => tell_part(part, settlement),
                 Err(conflict) => {
-                    tracing::info!(part = %part.part_id, %conflict, "a late answer was not needed")
+                    tracing::info!(part = %part.part_id, %conflict, "a late answer was not needed");
                 }
             }
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     async fn save_turns(
         &mut self,
         turns: &[(&ClaimedTurn, &TurnEnd)],
         now: Timestamp,
-    ) -> Result<Vec<Completion>, StoreError> {
-        if turns.is_empty() {
-            return Ok(Vec::new());
-        }
-        let batch = turns.iter().map(|(_, end)| (*end).clone()).collect();
-        let answers = self.store.finish_turns(batch, now).await?;
+    ) -> Result<(), StoreError> {
+        let ends = turns.iter().map(|(_, end)| *end).cloned();
+        let answers = self.store.finish_turns(ends.collect(), now).await?;
         for ((turn, end), answer) in turns.iter().zip(answers) {
             self.in_flight.end_turn(turn.turn_id);
             let (chat, turn) = (&turn.session_key, turn.turn_id);
@@ -144,17 +136,14 @@ impl Worker {
                 }
             }
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     async fn save_runs(
         &mut self,
         runs: &[(&ClaimedRun, &RunDone)],
         now: Timestamp,
-    ) -> Result<Vec<Completion>, StoreError> {
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
+    ) -> Result<(), StoreError> {
         let changes: Vec<_> = runs
             .iter()
             .map(|(run, done)| {
@@ -165,20 +154,20 @@ impl Worker {
                 )
             })
             .collect();
-        let again = self.apply(&changes, now).await?;
-        let mut kept = Vec::new();
-        for (index, (run, done)) in runs.iter().enumerate() {
-            if again.contains(&index) {
-                kept.push(Completion::Run(
-                    Box::new((*run).clone()),
-                    Box::new((*done).clone()),
-                ));
-            } else {
-                let span = self.in_flight.end_run(run.run_id);
+        let answers = self.apply(&changes, now).await?;
+        for ((run, done), answer) in runs.iter().zip(answers) {
+            if answer == Told::Again {
+                let (run, done) = (ClaimedRun::clone(run), RunDone::clone(done));
+                let report = Completion::Run(Box::new(run), Box::new(done));
+                self.unsaved.push(report);
+                continue;
+            }
+            let span = self.in_flight.end_run(run.run_id);
+            if answer == Told::Applied {
                 span.in_scope(|| tell_run(done));
             }
         }
-        Ok(kept)
+        Ok(())
     }
 }
 

@@ -52,8 +52,10 @@ impl Worker {
 }
 
 /// Makes the store's jobs of this file what the file says. Jobs that the file has but that are
-/// wrong (`bad`) keep their last good definition, and are never taken for removed. Jobs that were
-/// created at run time, or by another file, are untouched, and an id that they have is refused.
+/// wrong (`bad`) keep their last good definition, and are never taken for removed. A database follows
+/// one file at a time: jobs of another file that this one has are its own from now on, so that a
+/// file can be renamed, and those it does not have are removed. Jobs that were created at run time
+/// are untouched, and an id that one of them has is refused.
 /// The decider's chats are the file's.
 ///
 /// # Errors
@@ -75,11 +77,16 @@ pub async fn apply_jobs(
     let mut changes = Vec::new();
     for job in jobs {
         match of_id(&job.id) {
-            Some(other) if other.source != source => {
-                let why = format!("the id is taken by a job of {}", in_words(&other.source));
+            Some(StoredJob {
+                source: JobSource::Runtime(creator),
+                ..
+            }) => {
+                let why = format!("the id is taken by a job that {creator} created at run time");
                 result.refused.push((job.id.clone(), why));
             }
-            Some(present) if present.job == *job => result.unchanged += 1,
+            Some(present) if present.job == *job && present.source == source => {
+                result.unchanged += 1;
+            }
             Some(_) | None => {
                 changes.push(Change::define(job.clone(), source.clone()));
             }
@@ -87,7 +94,8 @@ pub async fn apply_jobs(
     }
     let is_gone = |present: &StoredJob| {
         let id = &present.job.id;
-        present.source == source && !bad.contains(id) && jobs.iter().all(|job| job.id != *id)
+        let of_a_file = matches!(present.source, JobSource::File(_));
+        of_a_file && !bad.contains(id) && jobs.iter().all(|job| job.id != *id)
     };
     let gone = stored.iter().filter(|present| is_gone(present));
     changes.extend(gone.map(|present| Change::new(present.job.id.clone(), OwnedEvent::Removed)));
@@ -105,11 +113,4 @@ pub async fn apply_jobs(
         }
     }
     Ok(result)
-}
-
-fn in_words(source: &JobSource) -> String {
-    match source {
-        JobSource::File(name) => format!("file {name}"),
-        JobSource::Runtime(creator) => format!("{creator}, created at run time"),
-    }
 }

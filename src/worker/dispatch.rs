@@ -2,40 +2,73 @@
 
 use jiff::Timestamp;
 
-use crate::{policy::OwnedEvent, store::StoreError};
+use crate::{
+    ids::JobId,
+    policy::OwnedEvent,
+    store::{StoreError, StoredJob},
+};
 
 use super::{BATCH, Change, ChangeError, Worker};
+
+/// How many batches of due jobs are decided on before the lanes are looked at.
+const BATCHES_A_STEP: usize = 64;
+
+/// What came of telling a job what happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It was decided on and committed.
+    Applied,
+    /// Others were faster too often; the job has yet to be told.
+    Again,
+    /// It has no effect, and is not worth telling again.
+    Refused,
+}
 
 impl Worker {
     /// Decides about every job whose wake-up has come.
     pub(super) async fn dispatch_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        loop {
+        for _ in 0..BATCHES_A_STEP {
             let due = self.store.due_jobs(now, BATCH).await?;
             let is_last = due.len() < BATCH;
             let changes: Vec<_> = due
                 .into_iter()
                 .map(|stored| Change::new(stored.job.id, OwnedEvent::WakeUp))
                 .collect();
-            self.apply(&changes, now).await?;
-            if is_last {
-                return Ok(());
+            let answers = self.apply(&changes, now).await?;
+            if is_last || answers.iter().all(|answer| *answer != Told::Applied) {
+                break;
             }
         }
+        Ok(())
     }
 
-    /// Applies changes, and aborts the attempts whose runs they ended. Returns the places of those
-    /// for which others were too fast; what happened to these jobs has yet to be told.
+    /// Decides about one job, if its wake-up has come.
+    pub(super) async fn dispatch_if_due(
+        &mut self,
+        job_id: JobId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let stored = self.store.jobs(std::slice::from_ref(&job_id)).await?;
+        let is_due = |stored: &StoredJob| stored.wake_at.is_some_and(|wake_at| wake_at <= now);
+        if stored.iter().any(is_due) {
+            let change = Change::new(job_id, OwnedEvent::WakeUp);
+            let _ = self.apply(&[change], now).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies changes, and aborts the attempts whose runs they ended; one answer a change.
     pub(super) async fn apply(
         &mut self,
         changes: &[Change],
         now: Timestamp,
-    ) -> Result<Vec<usize>, StoreError> {
+    ) -> Result<Vec<Told>, StoreError> {
         let chats = &self.services.directory.chats;
         let answers = self.decider(chats).apply(changes, now).await?;
-        let mut again = Vec::new();
-        for (index, (change, answer)) in changes.iter().zip(answers).enumerate() {
+        let mut told = Vec::with_capacity(answers.len());
+        for (change, answer) in changes.iter().zip(answers) {
             let job = &change.job_id;
-            match answer {
+            told.push(match answer {
                 Ok(applied) => {
                     for run_id in applied.written.ended {
                         self.in_flight.abort_run(run_id);
@@ -43,16 +76,19 @@ impl Worker {
                     for (reason, slots) in applied.skipped {
                         tracing::info!(%job, slots, reason = reason.as_str(), "skipped");
                     }
+                    Told::Applied
                 }
-                Err(ChangeError::Busy { .. }) => again.push(index),
+                Err(ChangeError::Busy { .. }) => Told::Again,
                 Err(ChangeError::LeaseLost) => {
                     tracing::info!(%job, "a late outcome was refused: its run has ended");
+                    Told::Refused
                 }
                 Err(error @ (ChangeError::NoSuchJob { .. } | ChangeError::Unplannable { .. })) => {
                     tracing::error!(%job, %error, "an event had no effect");
+                    Told::Refused
                 }
-            }
+            });
         }
-        Ok(again)
+        Ok(told)
     }
 }

@@ -32,6 +32,7 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 /// What an attempt needs.
 pub(super) struct Call {
     pub(super) store: Arc<dyn Store>,
+    pub(super) store_id: Arc<str>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) services: Arc<Services>,
 }
@@ -76,7 +77,7 @@ async fn try_run(
     let reply = ask(call, &turn, run.job.policies.timeout, cancel).await?;
     let message = match said(&reply.text) {
         Said::Nothing => None,
-        Said::Words(words) => message_of_run(services, run, &turn, words),
+        Said::Words(words) => message_of_run(call, run, &turn, words),
     };
     let has_result = match said(&reply.text) {
         Said::Nothing => false,
@@ -118,7 +119,7 @@ fn blank_end(run: &ClaimedRun, result: AttemptResult) -> AttemptEnd {
 }
 
 fn message_of_run(
-    services: &Services,
+    call: &Call,
     run: &ClaimedRun,
     turn: &AgentTurn,
     words: String,
@@ -126,7 +127,7 @@ fn message_of_run(
     let destination = run.destination.clone()?;
     let job = &run.job;
     let author = Author {
-        producer: format!("occurrence:{}", run.occurrence_id),
+        producer: format!("{}:occurrence:{}", call.store_id, run.occurrence_id),
         origin: match job.mode {
             Mode::InChat { .. } => Origin::TurnReply,
             Mode::Background { .. } => Origin::JobResult,
@@ -147,7 +148,7 @@ fn message_of_run(
         0,
         destination,
         Payload::Text(words),
-        &services.channels,
+        &call.services.channels,
     )
 }
 
@@ -162,14 +163,17 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
         message: None,
         diagnostics: Vec::new(),
     };
-    match try_turn(call, turn, cancel.clone()).await {
+    match try_turn(call, turn, cancel).await {
         Ok((asked, reply, message)) => TurnEnd {
             entries: turn_rows(&asked, &reply),
             usage: reply.usage,
             message,
             ..blank
         },
-        Err(_) if cancel.is_cancelled() => TurnEnd {
+        Err(Unanswered {
+            reason: FailReason::Interrupted,
+            ..
+        }) => TurnEnd {
             result: TurnResult::Requeued,
             ..blank
         },
@@ -194,7 +198,7 @@ async fn try_turn(
     let message = match (said(&reply.text), chat) {
         (Said::Words(words), Some(chat)) => {
             let author = Author {
-                producer: format!("turn:{}", turn.turn_id),
+                producer: format!("{}:turn:{}", call.store_id, turn.turn_id),
                 origin: Origin::TurnReply,
                 agent: asked.agent.clone(),
                 trigger_source: Some(TriggerSource::User),
@@ -225,7 +229,9 @@ async fn ask(
             words: format!("agent `{}` is not configured", turn.agent),
         });
     };
-    let asking = AssertUnwindSafe(agent.reply(turn, &cancel)).catch_unwind();
+    // Its own token: a time-out stops the agent, and is no word of whoever called it off.
+    let stop = cancel.child_token();
+    let asking = AssertUnwindSafe(agent.reply(turn, &stop)).catch_unwind();
     tokio::pin!(asking);
     let limit = Duration::try_from(timeout).unwrap_or(Duration::ZERO);
     let ended = tokio::select! {
@@ -248,7 +254,7 @@ async fn ask(
         },
         Ended::CalledOff => AgentError::Cancelled.into(),
     };
-    cancel.cancel();
+    stop.cancel();
     // It may have a process or a connection to close.
     let _ = tokio::time::timeout(STOP_GRACE, asking).await;
     Err(why)

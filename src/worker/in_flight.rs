@@ -1,7 +1,11 @@
 //! What the worker's tasks are doing, so that it can be counted and called off.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
+use tokio::task;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
@@ -24,6 +28,27 @@ pub(super) struct InFlight {
     runs: HashMap<RunId, Run>,
     turns: HashMap<TurnId, (SessionKey, CancellationToken)>,
     parts: HashMap<PartId, SessionKey>,
+    /// The tasks, so that one which ends without a report can be told by what it held.
+    tasks: HashMap<task::Id, Holder>,
+}
+
+/// What holds a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holder {
+    Run(RunId),
+    Turn(TurnId),
+    Part(PartId),
+}
+
+impl fmt::Display for Holder {
+    /// As the store spells it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(id) => write!(f, "run:{id}"),
+            Self::Turn(id) => write!(f, "turn:{id}"),
+            Self::Part(id) => write!(f, "part:{id}"),
+        }
+    }
 }
 
 impl InFlight {
@@ -116,9 +141,30 @@ impl InFlight {
 
     /// Who holds lanes on behalf of this worker, as the store spells it.
     pub(super) fn holders(&self) -> HashSet<String> {
-        let runs = self.runs.keys().map(|id| format!("run:{id}"));
-        let turns = self.turns.keys().map(|id| format!("turn:{id}"));
-        let parts = self.parts.keys().map(|id| format!("part:{id}"));
-        runs.chain(turns).chain(parts).collect()
+        let runs = self.runs.keys().map(|id| Holder::Run(*id));
+        let turns = self.turns.keys().map(|id| Holder::Turn(*id));
+        let parts = self.parts.keys().map(|id| Holder::Part(*id));
+        let all = runs.chain(turns).chain(parts);
+        all.map(|holder| holder.to_string()).collect()
+    }
+
+    /// This task works for that holder.
+    pub(super) fn is_done_by(&mut self, task: task::Id, holder: Holder) {
+        self.tasks.insert(task, holder);
+    }
+
+    /// A task has reported; its holder stays until the report is saved.
+    pub(super) fn has_reported(&mut self, task: task::Id) {
+        self.tasks.remove(&task);
+    }
+
+    /// A task has ended without a report: its lane is taken back at the next reaping.
+    pub(super) fn lost(&mut self, task: task::Id) {
+        match self.tasks.remove(&task) {
+            Some(Holder::Run(id)) => drop(self.runs.remove(&id)),
+            Some(Holder::Turn(id)) => drop(self.turns.remove(&id)),
+            Some(Holder::Part(id)) => drop(self.parts.remove(&id)),
+            None => {}
+        }
     }
 }

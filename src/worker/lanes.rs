@@ -10,7 +10,9 @@ use crate::{
     store::{ClaimRequest, Claimed, LaneLimits, StoreError},
 };
 
-use super::{BATCH, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute};
+use super::{
+    BATCH, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute, in_flight::Holder,
+};
 
 impl Worker {
     /// Grants free lanes until nothing more can be granted.
@@ -52,7 +54,7 @@ impl Worker {
                 runs: 0,
                 others: usize::MAX,
             },
-            Scope::Run(..) => LaneLimits {
+            Scope::Run { .. } => LaneLimits {
                 runs: usize::MAX,
                 others: usize::MAX,
             },
@@ -72,10 +74,12 @@ impl Worker {
                 queue.run = None;
                 queue.session_key == *session
             }
-            Scope::Run(run_id, destination) => {
+            Scope::Run {
+                run_id, shown_in, ..
+            } => {
                 queue.turn = None;
                 queue.run = queue.run.filter(|run| run.run_id == *run_id);
-                queue.run.is_some() || queue.session_key == *destination
+                queue.run.is_some() || shown_in.as_ref() == Some(&queue.session_key)
             }
         };
         concerns_it.then_some(queue)
@@ -103,23 +107,27 @@ impl Worker {
     fn start(&mut self, claimed: Claimed) {
         let call = execute::Call {
             store: self.store.clone(),
+            store_id: self.store_id.clone(),
             clock: self.clock.clone(),
             services: self.services.clone(),
         };
         match claimed {
             Claimed::Run(run) => {
+                let run_id = run.run_id;
                 let (cancel, span) = self.in_flight.begin_run(&run);
                 span.in_scope(|| tracing::info!(cause = run.cause.as_str(), "started"));
                 let attempt = async move {
                     let done = execute::run(&call, &run, cancel).await;
                     Completion::Run(run, Box::new(done))
                 };
-                self.tasks.spawn(attempt.instrument(span));
+                let holder = Holder::Run(run_id);
+                self.work(holder, attempt.instrument(span));
             }
             Claimed::Turn(turn) => {
                 tracing::info!(chat = %turn.session_key, turn = %turn.turn_id, "turn started");
                 let cancel = self.in_flight.begin_turn(turn.turn_id, &turn.session_key);
-                self.tasks.spawn(async move {
+                let holder = Holder::Turn(turn.turn_id);
+                self.work(holder, async move {
                     let end = execute::turn(&call, &turn, cancel).await;
                     Completion::Turn(turn, Box::new(end))
                 });
@@ -127,12 +135,18 @@ impl Worker {
             Claimed::Part(part) => {
                 self.in_flight.begin_part(part.part_id, &part.session_key);
                 let writer = Arc::clone(&self.writer);
-                self.tasks.spawn(async move {
+                let holder = Holder::Part(part.part_id);
+                self.work(holder, async move {
                     let settlement = writer.send(&part).await;
                     Completion::Part(part, Box::new(settlement))
                 });
             }
         }
+    }
+
+    fn work(&mut self, holder: Holder, task: impl Future<Output = Completion> + Send + 'static) {
+        let task = self.tasks.spawn(task);
+        self.in_flight.is_done_by(task.id(), holder);
     }
 }
 

@@ -4,39 +4,38 @@ use jiff::Timestamp;
 
 use crate::{
     policy::OwnedEvent,
-    store::{AttemptEnd, AttemptFate, ClaimedRun, Interrupted, StoreError},
+    store::{AttemptEnd, AttemptFate, ClaimedRun, StoreError},
 };
 
-use super::{Change, Worker};
+use super::{Change, Worker, dispatch::Told};
 
 impl Worker {
-    /// Decides what becomes of interrupted runs, and of parts whose answer nobody heard.
-    pub(super) async fn recover(
-        &mut self,
-        interrupted: Interrupted,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let settlements: Vec<_> = interrupted
-            .parts
-            .iter()
-            .map(|part| self.writer.recover(part))
-            .collect();
-        if !settlements.is_empty() {
+    /// Decides what becomes of interrupted runs, and of parts whose answer nobody heard. What
+    /// cannot be committed now is kept, and done before anything else.
+    pub(super) async fn recover(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if let Some(part) = self.interrupted.parts.first() {
             tracing::info!(
-                parts = settlements.len(),
+                parts = self.interrupted.parts.len(),
+                first = %part.part_id,
                 "settling what was being sent when the last worker stopped"
             );
+            let parts = self.interrupted.parts.iter();
+            let settlements = parts.map(|part| self.writer.recover(part)).collect();
             self.store.settle_parts(settlements, now).await?;
+            self.interrupted.parts.clear();
         }
-        if interrupted.runs.is_empty() {
+        if self.interrupted.runs.is_empty() {
             return Ok(());
         }
         tracing::info!(
-            runs = interrupted.runs.len(),
+            runs = self.interrupted.runs.len(),
             "deciding about interrupted runs"
         );
-        let changes: Vec<_> = interrupted.runs.iter().map(lease_lost).collect();
-        self.apply(&changes, now).await?;
+        let changes: Vec<_> = self.interrupted.runs.iter().map(lease_lost).collect();
+        let answers = self.apply(&changes, now).await?;
+        let mut answers = answers.into_iter();
+        let is_to_be_told = |_: &ClaimedRun| answers.next() == Some(Told::Again);
+        self.interrupted.runs.retain(is_to_be_told);
         Ok(())
     }
 }

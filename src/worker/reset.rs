@@ -7,7 +7,7 @@ use crate::{
     store::{AttemptFate, StoreError},
 };
 
-use super::{Change, Scope, Worker, recover};
+use super::{Change, Scope, Worker, dispatch::Told, recover};
 
 impl Worker {
     /// Calls off what runs in each session that shall be reset, lets a send under way be answered,
@@ -17,7 +17,7 @@ impl Worker {
             let concerns_it = match &self.scope {
                 Scope::All => true,
                 Scope::Session(own) => *own == session,
-                Scope::Run(..) => false,
+                Scope::Run { .. } => false,
             };
             if !concerns_it {
                 continue;
@@ -33,8 +33,9 @@ impl Worker {
                     Change::attempt(run.job.id.clone(), event, end)
                 })
                 .collect();
-            self.apply(&changes, now).await?;
-            if !self.in_flight.is_sending(&session) {
+            let answers = self.apply(&changes, now).await?;
+            let all_told = answers.iter().all(|answer| *answer != Told::Again);
+            if all_told && !self.in_flight.is_sending(&session) {
                 let generation = self.store.reset(&session, now).await?;
                 tracing::info!(chat = %session, generation, "reset");
             }

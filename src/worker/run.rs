@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinError,
-};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{ids::JobId, job::Job, store::StoreError};
 
 use super::{
-    Housekeeping, HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker,
-    absorb::Completion, apply_jobs, housekeeping::Chore,
+    Housekeeping, HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker, absorb::Joined,
+    apply_jobs, housekeeping::Chore,
 };
 
 /// How often the worker looks whether a command has written something.
@@ -45,7 +42,7 @@ pub enum WorkerRequest {
         /// Agents, channels and chats.
         services: Box<Services>,
         /// What has changed.
-        answer: oneshot::Sender<JobsChange>,
+        answer: oneshot::Sender<Result<JobsChange, StoreError>>,
     },
 }
 
@@ -62,15 +59,17 @@ impl WorkerHandle {
         (Self { requests }, listening)
     }
 
-    /// Asks the worker to put a jobs file in the place of the present one. `None` if it has
-    /// stopped.
+    /// Asks the worker to put a jobs file in the place of the present one.
+    ///
+    /// # Errors
+    /// [`ApplyError`] where it has stopped, or its store has failed; nothing is replaced then.
     pub async fn apply(
         &self,
         file: String,
         jobs: Vec<Job>,
         bad: Vec<JobId>,
         services: Services,
-    ) -> Option<JobsChange> {
+    ) -> Result<JobsChange, ApplyError> {
         let (answer, changed) = oneshot::channel();
         let request = WorkerRequest::Apply {
             file,
@@ -79,9 +78,23 @@ impl WorkerHandle {
             services: Box::new(services),
             answer,
         };
-        self.requests.send(request).await.ok()?;
-        changed.await.ok()
+        let sent = self.requests.send(request).await;
+        sent.map_err(|_| ApplyError::Stopped)?;
+        let applied = changed.await.map_err(|_| ApplyError::Stopped)?;
+        Ok(applied?)
     }
+}
+
+/// Why a jobs file was not put in the place of the present one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The worker has stopped.
+    #[error("the worker has stopped")]
+    Stopped,
+    /// The store has failed; it can be tried again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Whether internal ticks run beside the loop.
@@ -111,7 +124,8 @@ impl Worker {
             Ticks::On => Some(Housekeeping::start(notes.clone()).await?),
             Ticks::Off => None,
         };
-        let mut seen = None;
+        // Read before the first step, so that what a command writes during it is noticed.
+        let mut seen = self.store.change_token().await.ok();
         while !stop.drain.is_cancelled() && !stop.now.is_cancelled() {
             let next = self.step().await;
             let sleep = self.sleep_after(next);
@@ -122,7 +136,7 @@ impl Worker {
                 () = stop.now.cancelled() => Woken::ToLook,
                 Some(request) = requests.recv() => Woken::ByRequest(request),
                 Some(chore) = chores.recv() => Woken::ByChore(chore),
-                Some(joined) = self.tasks.join_next() => Woken::ByTask(joined),
+                Some(joined) = self.tasks.join_next_with_id() => Woken::ByTask(joined),
                 () = clock.sleep(sleep) => Woken::ToLook,
                 () = changed(store.as_ref(), &mut seen) => Woken::ToLook,
             };
@@ -173,9 +187,9 @@ impl Worker {
                     self.in_flight.abort_run(*run_id);
                 }
                 // Nobody need be waiting for it.
-                let _ = answer.send(change);
+                let _ = answer.send(Ok(change));
             }
-            Err(error) => report(Err(error)),
+            Err(error) => drop(answer.send(Err(error))),
         }
     }
 
@@ -184,15 +198,18 @@ impl Worker {
         match chore {
             // The step that follows looks at everything.
             Chore::Sweep => {}
-            Chore::Reap => {
-                let holders = self.in_flight.holders();
-                match self.store.reclaim(self.id, &holders, now).await {
-                    Ok(interrupted) => report(self.recover(interrupted, now).await),
-                    Err(error) => report(Err(error)),
-                }
-            }
+            Chore::Reap => report(self.reap(now).await),
             Chore::Prune => self.prune(now).await,
         }
+    }
+
+    /// Takes back lanes in which nothing works.
+    async fn reap(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let at_work = self.in_flight.holders();
+        let found = self.store.reclaim(self.id, &at_work, now).await?;
+        self.interrupted.runs.extend(found.runs);
+        self.interrupted.parts.extend(found.parts);
+        self.recover(now).await
     }
 
     async fn prune(&self, now: Timestamp) {
@@ -233,7 +250,7 @@ impl Worker {
         tokio::pin!(over);
         while self.is_busy() {
             let joined = tokio::select! {
-                joined = self.tasks.join_next() => joined,
+                joined = self.tasks.join_next_with_id() => joined,
                 () = &mut over => return,
             };
             let saved = match joined {
@@ -253,7 +270,7 @@ enum Woken {
     ToLook,
     ByRequest(WorkerRequest),
     ByChore(Chore),
-    ByTask(Result<Completion, JoinError>),
+    ByTask(Joined),
 }
 
 /// Ends when another connection has committed since the last time.

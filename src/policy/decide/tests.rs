@@ -296,6 +296,26 @@ fn a_slot_that_meets_a_manual_run_waits_for_its_end() {
 }
 
 #[test]
+fn a_manual_trigger_goes_before_a_slot_that_is_due_as_well() {
+    let plan = plan(daily());
+    let request = RequestId(7);
+    let state = activated("2026-12-01T00:00:00Z");
+    let manual = decide(&plan, &state, Event::ManualTrigger { request }, nominal(1));
+    assert_eq!(manual.refusal, None);
+    assert_eq!(
+        manual.wake_at,
+        Some(nominal(1)),
+        "the slot is looked at next"
+    );
+    let met = decide(&plan, &manual.state, Event::WakeUp, nominal(1));
+    assert!(
+        matches!(met.effects.as_slice(), [Effect::Wait { .. }]),
+        "{:?}",
+        met.effects
+    );
+}
+
+#[test]
 fn a_manual_trigger_is_refused_while_a_run_is_active_or_the_job_is_disabled() {
     let enabled = plan(daily());
     let trigger = || Event::ManualTrigger {

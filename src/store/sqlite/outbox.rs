@@ -87,11 +87,12 @@ RETURNING entry_id";
 
 const RETRY_PART: &str = "\
 UPDATE outbox_parts SET state = 'pending', reason = NULL, in_doubt = 0, first_attempt_at = NULL,
-  next_attempt_at = $2, settled_at = NULL
+  retried_at = $2, next_attempt_at = $2, settled_at = NULL
 WHERE part_id = $1 RETURNING entry_id";
 
 const RETRY_REST: &str = "\
-UPDATE outbox_parts SET state = 'pending', reason = NULL, next_attempt_at = $3, settled_at = NULL
+UPDATE outbox_parts SET state = 'pending', reason = NULL, retried_at = $3, next_attempt_at = $3,
+  settled_at = NULL
 WHERE message_id = $1 AND part > $2 AND state = 'cancelled' AND reason = 'rest-of-failed'
 RETURNING entry_id";
 

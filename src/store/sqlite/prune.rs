@@ -53,8 +53,10 @@ DELETE FROM outbox_parts WHERE message_id IN (
 const FORGET_MESSAGES: &str = "\
 DELETE FROM outbox WHERE run_id IN (SELECT x.value FROM json_each($1) AS x)
   AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q WHERE q.message_id = outbox.message_id)";
+// What is known of a part stays with the part: `verify` tells declared differences by it.
 const FORGET_DIAGNOSTICS: &str = "\
-DELETE FROM diagnostics WHERE run_id IN (SELECT x.value FROM json_each($1) AS x)";
+DELETE FROM diagnostics
+WHERE part_id IS NULL AND run_id IN (SELECT x.value FROM json_each($1) AS x)";
 const OCCURRENCES_OF: &str = "\
 SELECT r.occurrence_id FROM json_each($1) AS x JOIN runs AS r ON r.run_id = x.value";
 const FORGET_RUNS: &str =

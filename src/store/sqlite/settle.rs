@@ -108,7 +108,7 @@ fn settle_one(
                 receipt,
                 posting_note: item.posting_note,
             };
-            settler.keep(id, &evidence);
+            settler.keep(id, evidence);
         }
         PartState::Pending | PartState::Confirmed | PartState::Failed | PartState::Cancelled => {
             return Err(Conflict::PartSettled);

@@ -46,7 +46,7 @@ pub(in crate::store::sqlite) const CLAIMED_PARTS: &str = "\
 SELECT p.part_id, p.message_id, p.session_key, p.part, p.idempotency_key, p.text, p.native, p.state,
   p.attempts, p.in_doubt, p.epoch, p.first_attempt_at, p.next_attempt_at, p.resolution,
   o.parts, o.destination, o.speaker, o.origin, o.run_id, o.job_id, o.job_name, o.zone, o.on_unknown,
-  o.enqueued_at, a.moved_to, a.stopped_at, a.why AS stopped_why,
+  o.enqueued_at, p.retried_at, a.moved_to, a.stopped_at, a.why AS stopped_why,
   p.part_id = (SELECT q.part_id FROM outbox_parts AS q
     WHERE q.session_key = p.session_key AND q.state IN ('pending', 'sending') AND q.resolution IS NULL
     ORDER BY q.begun DESC, q.message_id, q.part LIMIT 1) AS is_head
@@ -268,8 +268,11 @@ pub(in crate::store::sqlite) fn claimed_part(row: &SqliteRow) -> Fallible<Claime
         posted_by: posted_by(&row)?,
         origin: row.word("origin", Origin::from_stored)?,
         run_id: row.get::<Option<i64>>("run_id")?.map(RunId),
+        enqueued_at: row.instant("enqueued_at")?,
         view: PartView {
-            enqueued_at: row.instant("enqueued_at")?,
+            since: row
+                .instant_or_none("retried_at")?
+                .map_or_else(|| row.instant("enqueued_at"), Ok)?,
             first_attempt_at: row.instant_or_none("first_attempt_at")?,
             attempts: row.count("attempts")?,
             in_doubt: row.get("in_doubt")?,

@@ -47,7 +47,7 @@ pub(in crate::store::sqlite) struct Settler {
     parts: HashMap<i64, Part>,
     message_ids: HashSet<(String, String)>,
     changes: BTreeMap<i64, PartChange>,
-    evidence: BTreeMap<i64, EvidenceRow>,
+    evidence: BTreeMap<i64, Evidence>,
     failed_messages: Vec<At<i64>>,
     addresses: BTreeMap<String, AddressRow>,
     book: Book,
@@ -86,13 +86,8 @@ impl Settler {
     }
 
     /// Keeps evidence until the lane is free.
-    pub(super) fn keep(&mut self, id: i64, evidence: &Evidence) {
-        let evidence = serde_json::to_string(evidence).unwrap_or_default();
-        let row = EvidenceRow {
-            part_id: id,
-            evidence,
-        };
-        self.evidence.insert(id, row);
+    pub(super) fn keep(&mut self, id: i64, evidence: Evidence) {
+        self.evidence.insert(id, evidence);
     }
 
     /// The chat showed it: the part, its row, and the address that is good again.
@@ -346,7 +341,13 @@ impl Settler {
         conn: &mut SqliteConnection,
     ) -> Fallible<()> {
         let changes: Vec<PartChange> = self.changes.into_values().collect();
-        let evidence: Vec<EvidenceRow> = self.evidence.into_values().collect();
+        let mut evidence = Vec::with_capacity(self.evidence.len());
+        for (part_id, kept) in &self.evidence {
+            evidence.push(EvidenceRow {
+                part_id: *part_id,
+                evidence: serde_json::to_string(kept)?,
+            });
+        }
         let addresses: Vec<AddressRow> = self.addresses.into_values().collect();
         write_rows(conn, PARTS, &changes).await?;
         write_rows(conn, EVIDENCE, &evidence).await?;
