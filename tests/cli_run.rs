@@ -144,9 +144,12 @@ fn the_good_jobs_of_a_partly_bad_file_run_and_the_bad_ones_are_named() {
 #[test]
 fn say_is_answered_by_the_worker_or_by_the_command_itself() {
     let place = Place::new(&quiet());
-    assert_eq!(
-        place.ok(&["say", "me", "hello alone"]),
-        "[me] main: hello alone\nhello alone\n"
+    let alone = place.run(&["say", "me", "hello alone"]);
+    assert_eq!(String::from_utf8_lossy(&alone.stdout), "hello alone\n");
+    assert!(
+        stderr(&alone).contains("[me] main: hello alone"),
+        "{}",
+        told(&alone)
     );
     let worker = place.start();
     assert_eq!(place.ok(&["say", "me", "hello both"]), "hello both\n");
@@ -304,4 +307,116 @@ fn the_json_log_has_one_object_a_line_and_no_words_of_the_chat() {
         assert!(!line.contains("tock"), "{line}");
     }
     assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn trigger_waits_through_a_retry_where_no_worker_runs() {
+    let failing = quiet().replace(
+        "prompt = \"The report.\"",
+        "prompt = \"!fail transient\"\nretry = { attempts = 2, backoff = [\"1s\"] }",
+    );
+    let place = Place::new(&failing);
+    let worker = place.start();
+    assert_eq!(worker.stop(), Some(0));
+    let failed = place.run(&["trigger", "report", "--wait", "--patience", "30"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", told(&failed));
+    assert!(
+        stderr(&failed).contains("is failed: transient"),
+        "{}",
+        told(&failed)
+    );
+    let run = place.json(&["runs", "--run", "1"]);
+    assert_eq!(run["run"]["attempts"], 2);
+}
+
+#[test]
+fn a_renamed_jobs_file_keeps_its_jobs_and_drops_those_it_does_not_have() {
+    let place = Place::new(JOBS);
+    let worker = place.start();
+    worker.until_printed("[ops] tick: tock");
+    assert_eq!(worker.stop(), Some(0));
+    place.write(
+        "renamed.toml",
+        &quiet().replace("[jobs.tick]", "[jobs.tock]"),
+    );
+    let worker = place.start_with(&["run", "renamed.toml"]);
+    worker.until_logged("removed job=tick");
+    worker.until_logged("added job=tock");
+    assert!(!worker.log().contains("left out"), "{}", worker.log());
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn a_secrets_file_is_relative_to_the_jobs_file() {
+    let jobs = quiet().replace(
+        "[channels.terminal]",
+        "[channels.telegram]\nkind = \"telegram\"\ntoken_file = \"telegram.token\"\n\n[channels.terminal]",
+    );
+    let place = Place::new("");
+    fs::create_dir(place.path("conf")).unwrap();
+    place.write("conf/jobs.toml", &jobs);
+    place.write("conf/telegram.token", "123456:token\n");
+    let worker = place.start_with(&["run", "conf/jobs.toml"]);
+    worker.until_logged("chatcron is running");
+    assert!(!worker.log().contains("left out"), "{}", worker.log());
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn decisions_are_written_to_a_journal_and_rechecked() {
+    let place = Place::new(JOBS);
+    let worker = place.start_with(&["run", "--journal", "journal.jsonl"]);
+    worker.until_printed("[ops] tick: tock");
+    assert_eq!(worker.stop(), Some(0));
+    let checked = place.ok(&["recheck", "journal.jsonl"]);
+    assert!(
+        checked.contains("decisions would be taken alike"),
+        "{checked}"
+    );
+    let journal = fs::read_to_string(place.path("journal.jsonl")).unwrap();
+    assert!(journal.lines().count() >= 3, "{journal}");
+    place.write(
+        "journal.jsonl",
+        &journal.replace("\"started_runs\":1", "\"started_runs\":7"),
+    );
+    let differs = place.run(&["recheck", "journal.jsonl"]);
+    assert_eq!(differs.status.code(), Some(1), "{}", told(&differs));
+    place.write("journal.jsonl", "{}");
+    assert_eq!(
+        place.run(&["recheck", "journal.jsonl"]).status.code(),
+        Some(3)
+    );
+    let nowhere = place.run(&["run", "--journal", "/proc/nowhere/journal"]);
+    assert_eq!(nowhere.status.code(), Some(3), "{}", told(&nowhere));
+}
+
+/// A folder that cannot be written: run as a user who owns nothing in it.
+#[test]
+fn a_read_only_place_is_told_and_nothing_is_written() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
+    let place = Place::new(&quiet());
+    assert_eq!(place.start().stop(), Some(0));
+    let folder = place.path("");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    let before = fs::read(place.path("chatcron.db")).unwrap();
+    for command in [
+        &["run"][..],
+        &["pause", "report"],
+        &["run", "--db", "new.db"],
+    ] {
+        let mut refused = place.command(command);
+        if place.is_root() {
+            refused.uid(65534).gid(65534);
+        }
+        let refused = refused.output().unwrap();
+        assert_eq!(
+            refused.status.code(),
+            Some(3),
+            "{command:?}: {}",
+            told(&refused)
+        );
+        assert!(stderr(&refused).contains(".db"), "{}", told(&refused));
+    }
+    assert_eq!(fs::read(place.path("chatcron.db")).unwrap(), before);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -283,6 +283,27 @@ async fn an_agent_that_answers_too_late_has_timed_out() {
 }
 
 #[tokio::test]
+async fn a_persons_turn_that_is_not_answered_in_time_has_failed_and_the_next_one_runs() {
+    let (agent, channel) = (TestAgent::echo(), TestChannel::keyed());
+    let world = world(&[], &agent, &channel).await;
+    let mut worker = world.start().await;
+    agent.close();
+    let turn = world.say("me", "hello").await;
+    worker.step().await.unwrap();
+    agent.until_asked(1).await;
+    world.clock.advance(SignedDuration::from_mins(10));
+    worker.until_quiet().await.unwrap();
+    assert_eq!(
+        world.store.turn(turn).await.unwrap().unwrap().state,
+        "failed"
+    );
+    agent.open();
+    world.say("me", "again").await;
+    worker.until_quiet().await.unwrap();
+    assert_eq!(world.transcript("me").await, ["hello", "again", "again"]);
+}
+
+#[tokio::test]
 async fn an_agent_that_panics_fails_its_run_and_no_other() {
     let agent = TestAgent::scripted(|turn| {
         assert!(last_words(turn) != "a", "as asked");

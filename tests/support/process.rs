@@ -43,6 +43,12 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// Whether this test runs as root, whom no file mode stops.
+    pub(crate) fn is_root(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }
