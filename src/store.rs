@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::{
     directory::{Chat, Retention},
-    ids::{ChatName, JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
     policy::LaneQueue,
     transcript::Entry,
 };
@@ -289,13 +289,4 @@ pub enum OutboxScope {
     One(PartId),
     /// One message.
     Message(MessageId),
-}
-
-/// The chat of this name.
-///
-/// # Errors
-/// [`StoreError`] where the store cannot be read.
-pub async fn chat_named(store: &dyn Store, name: &ChatName) -> Result<Option<Chat>, StoreError> {
-    let chats = store.chats().await?;
-    Ok(chats.into_iter().find(|chat| chat.name == *name))
 }

@@ -33,7 +33,7 @@ use crate::{
 
 pub use apply::{JobsChange, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
-pub use housekeeping::{Housekeeping, HousekeepingError};
+pub use housekeeping::HousekeepingError;
 pub use journal::Journal;
 pub use run::{ApplyError, Stop, Ticks, WorkerHandle, WorkerRequest};
 pub use services::Services;

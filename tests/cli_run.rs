@@ -420,3 +420,26 @@ fn a_read_only_place_is_told_and_nothing_is_written() {
     assert_eq!(fs::read(place.path("chatcron.db")).unwrap(), before);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn several_commands_at_once_without_a_worker_are_all_answered() {
+    let place = Place::new(&quiet());
+    let mut asked = Vec::new();
+    for (chat, text) in [
+        ("me", "one"),
+        ("ops", "two"),
+        ("me", "three"),
+        ("ops", "four"),
+    ] {
+        let mut say = place.command(&["say", chat, text]);
+        say.stdout(std::process::Stdio::piped());
+        say.stderr(std::process::Stdio::piped());
+        asked.push((text, say.spawn().unwrap()));
+    }
+    for (text, say) in asked {
+        let output = say.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{text}\n"));
+    }
+    place.ok(&["verify"]);
+}

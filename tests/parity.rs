@@ -8,7 +8,12 @@ mod world;
 use chatcron::{
     agent::{AgentError, AgentReply},
     clock::Clock,
-    store::{OutboxScope, Resolution, Store, WindowOf},
+    ids::ChatName,
+    job::OnUnknown,
+    message::{Destination, Origin, Payload},
+    outbound::{Author, compose},
+    policy::Grant,
+    store::{ClaimRequest, Claimed, OutboxScope, Resolution, Store, TurnEnd, TurnResult, WindowOf},
     transcript::{Block, Content, NewEntry, Role, TriggerSource, Visibility},
 };
 use jiff::SignedDuration;
@@ -477,4 +482,81 @@ async fn a_failing_agent_is_tried_again_inside_the_occurrence() {
         .collect();
     assert_eq!(results, ["failed:transient", "failed:transient", "done"]);
     world.assert_verified(&channel, &["me"]).await;
+}
+
+#[tokio::test]
+async fn a_native_payload_without_text_is_sent_and_has_no_row_and_that_is_told() {
+    let (agent, channel) = (TestAgent::echo(), TestChannel::blind());
+    let world = world(&agent, &channel).await;
+    let session_key = world.session("me");
+    let turn_id = world.say("me", "Show me a picture.").await;
+    let now = world.clock.now();
+    let (by, _) = world.store.begin_worker("test", now).await.unwrap();
+    let grant = Grant::Turn(turn_id);
+    let request = ClaimRequest { session_key, grant };
+    let claimed = world
+        .store
+        .claim(by, vec![request], now)
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    let Claimed::Turn(turn) = claimed else {
+        panic!("{claimed:?}");
+    };
+    let author = Author {
+        producer: "a gateway".to_owned(),
+        origin: Origin::Gateway,
+        agent: "main".parse().unwrap(),
+        trigger_source: None,
+        posted_by: None,
+        run: None,
+        turn_id: Some(turn_id),
+        on_unknown: OnUnknown::Hold,
+    };
+    let chat = &world.file.directory.chats[&"me".parse::<ChatName>().unwrap()];
+    let picture = Payload::Native {
+        body: serde_json::json!({ "photo": "cat" }),
+        text: None,
+    };
+    let services = world.services();
+    let message = compose(
+        author,
+        0,
+        Destination::Chat(chat.into()),
+        picture,
+        &services.channels,
+    );
+    let end = TurnEnd {
+        turn_id,
+        epoch: turn.epoch,
+        result: TurnResult::Done,
+        usage: None,
+        entries: Vec::new(),
+        message,
+        diagnostics: Vec::new(),
+    };
+    world
+        .store
+        .finish_turns(vec![end], now)
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    let mut worker = world.start().await;
+    worker.until_quiet().await.unwrap();
+    assert_eq!(
+        channel.lines(&world.session("me"))[0].text,
+        r#"{"photo":"cat"}"#
+    );
+    assert_eq!(world.parts().await, ["confirmed"]);
+    assert_eq!(world.transcript("me").await, ["Show me a picture."]);
+    let report = world.verify(&channel, &["me"]).await;
+    assert!(report.holds(), "{:#?}", report.findings);
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.what.contains("no text of its own"))
+    );
 }

@@ -12,6 +12,7 @@ use crate::{
         wiring::{self, Terminal},
     },
     clock::{Clock, SystemClock},
+    config::JobsFile,
     store::{
         Store, StoreError,
         sqlite::{OpenMode, WorkerLock},
@@ -22,81 +23,122 @@ use crate::{
 /// How often a command looks whether the worker has done it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Who does the work.
-pub(super) enum Doer {
-    /// A worker that runs.
-    Other,
-    /// This command, which holds the worker's lock meanwhile.
-    Own {
-        /// The worker for the errand.
-        worker: Box<Worker>,
-        /// Held for as long as it works.
-        _lock: WorkerLock,
-    },
+/// How many looks pass before a command tries again to be the worker: the one that it waits for may
+/// have stopped, or may have had an errand of its own.
+const LOOKS_A_TRY: u32 = 10;
+
+/// Work for the running worker, or for this command where none runs.
+pub(super) struct Errand<'a> {
+    pub(super) place: &'a Place,
+    pub(super) database: &'a Path,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) scope: Scope,
+    own: Option<Own>,
 }
 
-/// Finds out who does the work; where no worker runs, becomes one for `scope`.
-pub(super) async fn doer(
-    place: &Place,
-    database: &Path,
-    store: Arc<dyn Store>,
-    scope: Scope,
-) -> Result<Doer, Failure> {
-    let failed = |error: &StoreError| database::failure(error);
-    let lock = match WorkerLock::acquire(database) {
-        Ok(lock) => lock,
-        Err(StoreError::Held { .. }) => return Ok(Doer::Other),
-        Err(error) => return Err(failed(&error)),
-    };
-    let loaded = jobs_file::load(&place.file, SystemClock.now())?;
-    let Some(file) = loaded.file else {
-        let name = place.file.display().to_string();
-        eprint!("{}", report::text(&name, &loaded, Colour::of_stderr()));
-        return Err(Failure::new(
-            Exit::DoesNotHold,
-            "no worker runs, and the jobs file is not TOML",
-        ));
-    };
-    let folder = jobs_file::folder(&place.file);
-    let wired = wiring::wire(&file, &folder, database, Terminal::Stderr);
-    for what in &wired.left_out {
-        eprintln!("warning: {what}");
+/// A worker of this command's own.
+struct Own {
+    worker: Worker,
+    /// Held for as long as it works.
+    _lock: WorkerLock,
+}
+
+impl<'a> Errand<'a> {
+    /// An errand; where no worker runs, this command is one for `scope`.
+    ///
+    /// # Errors
+    /// Where the command must do it itself, and cannot.
+    pub(super) async fn begin(
+        place: &'a Place,
+        database: &'a Path,
+        store: Arc<dyn Store>,
+        scope: Scope,
+    ) -> Result<Self, Failure> {
+        let mut errand = Self {
+            place,
+            database,
+            store,
+            scope,
+            own: None,
+        };
+        errand.try_to_work().await?;
+        Ok(errand)
     }
-    let chats = wired.services.directory.chats.values().cloned().collect();
-    let clock = Arc::new(SystemClock);
-    store
-        .set_chats(chats, clock.now())
-        .await
-        .map_err(|error| failed(&error))?;
-    let worker = Worker::begin(store, clock, wired.services, scope, None)
-        .await
-        .map_err(|error| failed(&error))?;
-    Ok(Doer::Own {
-        worker: Box::new(worker),
-        _lock: lock,
-    })
-}
 
-impl Doer {
+    /// Whether a worker runs that does it.
+    pub(super) fn is_left_to_another(&self) -> bool {
+        self.own.is_none()
+    }
+
     /// Lets the work be done until `look` has an answer.
+    ///
+    /// # Errors
+    /// Where the store fails, or the command must do it itself, and cannot.
     pub(super) async fn until<T>(
         &mut self,
         look: impl AsyncFn() -> Result<Option<T>, StoreError>,
     ) -> Result<T, Failure> {
-        let failed = |error| database::failure(&error);
+        let mut looks = 0;
         loop {
-            if let Some(found) = look().await.map_err(failed)? {
+            if let Some(found) = look().await.map_err(|error| database::failure(&error))? {
                 return Ok(found);
             }
-            match self {
-                Self::Other => tokio::time::sleep(LOOK_AGAIN).await,
-                Self::Own { worker, .. } => {
-                    worker.until_quiet().await.map_err(failed)?;
-                    // What is left waits for its time: a retry, or a channel that asked for it.
-                    tokio::time::sleep(LOOK_AGAIN).await;
+            match &mut self.own {
+                Some(own) => {
+                    let quiet = own.worker.until_quiet().await;
+                    quiet.map_err(|error| database::failure(&error))?;
                 }
+                None if looks % LOOKS_A_TRY == LOOKS_A_TRY - 1 => self.try_to_work().await?,
+                None => {}
             }
+            looks += 1;
+            // What is left waits for somebody else, or for its time.
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Becomes a worker, unless one runs.
+    async fn try_to_work(&mut self) -> Result<(), Failure> {
+        let failed = |error: StoreError| database::failure(&error);
+        let lock = match WorkerLock::acquire(self.database) {
+            Ok(lock) => lock,
+            Err(StoreError::Held { .. }) => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        let file = self.jobs_file()?;
+        let folder = jobs_file::folder(&self.place.file);
+        let wired = wiring::wire(&file, &folder, self.database, Terminal::Stderr);
+        for what in &wired.left_out {
+            eprintln!("warning: {what}");
+        }
+        let clock = Arc::new(SystemClock);
+        let chats = wired.services.directory.chats.values().cloned().collect();
+        self.store
+            .set_chats(chats, clock.now())
+            .await
+            .map_err(failed)?;
+        let (store, scope) = (self.store.clone(), self.scope.clone());
+        let worker = Worker::begin(store, clock, wired.services, scope, None)
+            .await
+            .map_err(failed)?;
+        self.own = Some(Own {
+            worker,
+            _lock: lock,
+        });
+        Ok(())
+    }
+
+    fn jobs_file(&self) -> Result<JobsFile, Failure> {
+        let loaded = jobs_file::load(&self.place.file, SystemClock.now())?;
+        if let Some(file) = loaded.file {
+            return Ok(file);
+        }
+        let name = self.place.file.display().to_string();
+        eprint!("{}", report::text(&name, &loaded, Colour::of_stderr()));
+        Err(Failure::new(
+            Exit::DoesNotHold,
+            "no worker runs, and the jobs file is not TOML",
+        ))
     }
 }
 

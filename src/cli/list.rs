@@ -18,7 +18,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     directory::Chat,
-    store::{RunFilter, RunRow, Store, StoredJob},
+    store::{RunFilter, RunRow, Store, StoredJob, sqlite::WorkerLock},
 };
 
 #[cfg(test)]
@@ -58,11 +58,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let chats = store.chats().await.map_err(unreadable)?;
         Ok((jobs, chats))
     })?;
-    print(&if arguments.json {
-        as_json(&jobs)
-    } else {
-        render(&jobs, &chats, now, Screen::of_stdout())
-    })?;
+    if arguments.json {
+        print(&as_json(&jobs))?;
+        return Ok(Exit::Fine);
+    }
+    let mut text = render(&jobs, &chats, now, Screen::of_stdout());
+    if !WorkerLock::is_held(&path).map_err(unreadable)? {
+        text.push_str("chatcron is not running: `chatcron run` starts it\n");
+    }
+    print(&text)?;
     Ok(Exit::Fine)
 }
 

@@ -3,7 +3,13 @@
 use std::time::Duration;
 
 use crate::{
-    cli::{Exit, database, errand, failure::Failure, names, print, reading::Place},
+    cli::{
+        Exit, database,
+        errand::{self, Errand},
+        failure::Failure,
+        names, print,
+        reading::Place,
+    },
     clock::{Clock, SystemClock},
     store::sqlite::OpenMode,
     worker::Scope,
@@ -29,12 +35,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let session = chat.key.clone();
     let failed = |error| database::failure(&error);
     let scope = Scope::Session(session.clone());
-    let mut doer = errand::doer(&arguments.place, &path, store.clone(), scope).await?;
+    let mut work = Errand::begin(&arguments.place, &path, store.clone(), scope).await?;
     store
         .request_reset(&session, SystemClock.now())
         .await
         .map_err(failed)?;
-    let done = doer.until(async || {
+    let done = work.until(async || {
         let pending = store.pending_resets().await?;
         Ok((!pending.contains(&session)).then_some(()))
     });

@@ -3,7 +3,13 @@
 use std::time::Duration;
 
 use crate::{
-    cli::{Exit, database, errand, failure::Failure, names, plain, print, reading::Place},
+    cli::{
+        Exit, database,
+        errand::{self, Errand},
+        failure::Failure,
+        names, plain, print,
+        reading::Place,
+    },
     clock::{Clock, SystemClock},
     ids::TurnId,
     message::PartState,
@@ -53,19 +59,19 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         channel_message_id: None,
     };
     let scope = Scope::Session(session_key);
-    let mut doer = errand::doer(&arguments.place, &path, store.clone(), scope).await?;
+    let mut work = Errand::begin(&arguments.place, &path, store.clone(), scope).await?;
     let failed = |error| database::failure(&error);
     let turn = store
         .request_turn(inbound, SystemClock.now())
         .await
         .map_err(failed)?;
-    let waiting = doer.until(async || answered(store.as_ref(), turn).await);
+    let waiting = work.until(async || answered(store.as_ref(), turn).await);
     let limit = Duration::from_secs(arguments.wait);
     match tokio::time::timeout(limit, waiting).await {
         Ok(answered) => tell(&answered?),
         Err(_elapsed) => Err(Failure::new(
             Exit::DoesNotHold,
-            format!("no reply within {} s; the turn goes on", arguments.wait),
+            format!("no reply within {} s", arguments.wait),
         )
         .help(format!(
             "`chatcron transcript {}` shows the reply when it comes",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     cli::{
         Exit, control, database,
-        errand::{self, Doer},
+        errand::{self, Errand},
         failure::Failure,
         print,
         reading::Place,
@@ -64,14 +64,14 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         job_id: arguments.job.clone(),
         shown_in: shown_in(store.as_ref(), run_id).await.map_err(failed)?,
     };
-    let mut doer = errand::doer(&arguments.place, &path, store.clone(), scope).await?;
-    if matches!(doer, Doer::Other) {
+    let mut work = Errand::begin(&arguments.place, &path, store.clone(), scope).await?;
+    if work.is_left_to_another() {
         eprintln!(
             "run {run_id} of {} is queued; waiting for the worker",
             arguments.job
         );
     }
-    let waiting = doer.until(async || ended(store.as_ref(), run_id).await);
+    let waiting = work.until(async || ended(store.as_ref(), run_id).await);
     let limit = Duration::from_secs(arguments.patience);
     match tokio::time::timeout(limit, waiting).await {
         Ok(ended) => {

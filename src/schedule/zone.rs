@@ -233,14 +233,6 @@ pub fn zone_fingerprint(name: &str) -> Result<String, ScheduleError> {
     Ok(HEXLOWER.encode(&hash.finalize()[..8]))
 }
 
-/// The zone's name, spelled as the zone database spells it.
-///
-/// # Errors
-/// [`ScheduleError::UnknownZone`] with the nearest name.
-pub fn canonical_name(name: &str) -> Result<String, ScheduleError> {
-    Ok(ZoneTable::get(name)?.name.clone())
-}
-
 /// The segment in which each stretch begins, up to the horizon.
 fn hints(near: &[Segment], from: i64) -> Vec<u16> {
     let stretches = (HORIZON - from).max(0) >> STRETCH;

@@ -33,8 +33,8 @@ pub struct HousekeepingError {
     source: JobSchedulerError,
 }
 
-/// The running ticks. They end when this is dropped.
-pub struct Housekeeping {
+/// The running ticks, until they are stopped.
+pub(super) struct Housekeeping {
     scheduler: JobScheduler,
 }
 

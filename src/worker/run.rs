@@ -9,8 +9,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{ids::JobId, job::Job, store::StoreError};
 
 use super::{
-    Housekeeping, HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker, absorb::Joined,
-    apply_jobs, housekeeping::Chore,
+    HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker,
+    absorb::Joined,
+    apply_jobs,
+    housekeeping::{Chore, Housekeeping},
 };
 
 /// How often the worker looks whether a command has written something.

@@ -29,8 +29,6 @@ pub struct Services {
 }
 
 impl Services {
-    /// How many runs may be under way at the same time, where nothing is said.
-    pub const MAX_CONCURRENT: usize = 8;
     /// How long a person's turn may take, where nothing is said.
     pub const TURN_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 }
