@@ -1,7 +1,7 @@
 //! The store: what must survive, and the transactions that change it.
 //!
-//! Writing methods take batches and return one result an item: a stale fence or a conflict fails
-//! its own item and nobody else's, and replies leave after COMMIT. A transaction is never held
+//! Writing methods of the hot path take batches and return one result an item: a stale fence or a
+//! conflict fails its own item and nobody else's, and replies leave after COMMIT. A transaction is never held
 //! across an agent or channel call. Adapters are in `store/`.
 
 use std::collections::HashSet;
@@ -162,8 +162,8 @@ pub trait Store: Send + Sync + 'static {
     /// Ends user turns: rows, messages, and the lane is free. Fenced by the turn's epoch.
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()>;
 
-    /// Records what became of parts, and frees their lanes. Fenced by the part's state alone: a
-    /// receipt is evidence, whoever brings it.
+    /// Records what became of parts, and frees their lanes. A receipt is evidence, whoever brings it:
+    /// it is fenced by the part's state alone. Another answer counts for the attempt under way.
     async fn settle_parts(&self, batch: Vec<PartSettlement>, now: Timestamp) -> Results<()>;
 
     // Sessions.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `messages` has the form of OpenAI's chat completions and ends in what is asked now. `job` and
-//! `system` may be null. `key` is the same on every attempt of one turn.
+//! `key` is the same on every attempt of one turn.
 //!
 //! The program is started without a shell, in a process group of its own, with `PATH`, `HOME`,
 //! `LANG`, `TZ` and the variables that the jobs file names, and nothing else. Its reply is stdout

@@ -1,7 +1,7 @@
 //! Session rows on their way in: which generation they join, and which `seq` they get.
 //!
-//! One transaction has one [`Book`]. Places are handed out in memory, which is safe because the
-//! transaction is the only one that writes, and everything is written by a statement a table.
+//! A [`Book`] hands out places in memory, which is safe because the transaction it belongs to is the
+//! only one that writes; it is written, by a statement a table, before the next one is opened.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -33,7 +33,7 @@ impl WorkerLock {
     pub fn acquire(database: &Path) -> Result<Self, StoreError> {
         let path = beside(database, ".lock");
         let file = open(&path).map_err(|source| unusable(&path, source))?;
-        // A command that asks whether a worker runs holds the lock for an instant.
+        // `chatcron list`, which asks whether a worker runs, holds the lock for an instant.
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { _file: file }),
