@@ -230,8 +230,8 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Sends a `failed` part again under the same key, and the rest of its message with it; lifts
-    /// the stop of its address.
+    /// Sends a `failed` part again under the same key, and the rest of its message with it, or a
+    /// `pending` one without waiting for its time; lifts the stop of its address.
     async fn retry_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;
 
     /// Cancels a `pending` part and the rest of its message.

@@ -84,6 +84,8 @@ pub struct Worker {
     tasks: JoinSet<Completion>,
     /// What tasks reported and the store has not taken yet.
     unsaved: Vec<Completion>,
+    /// Whether nothing more begins, except that what has ended is shown.
+    is_draining: bool,
     /// Whether the store did not take all of it last time.
     is_struggling: bool,
     /// What a worker that died left, as far as nothing was decided about it.
@@ -120,6 +122,7 @@ impl Worker {
             in_flight: InFlight::default(),
             tasks: JoinSet::new(),
             unsaved: Vec::new(),
+            is_draining: false,
             is_struggling: false,
             interrupted,
             journal,

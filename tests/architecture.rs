@@ -56,7 +56,11 @@ const WIRING: &[&str] = &["cli/wiring", "cli/database"];
 
 /// What a command says to the store's file, and makes no adapter by: how it is opened, and the lock
 /// beside it.
-const WORDS: &[&str] = &["store/sqlite/OpenMode", "store/sqlite/WorkerLock"];
+const WORDS: &[&str] = &[
+    "store/sqlite/OpenMode",
+    "store/sqlite/WorkerLock",
+    "store/sqlite/Holder",
+];
 
 #[test]
 fn imports_point_downward() {

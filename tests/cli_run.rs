@@ -112,7 +112,7 @@ fn the_file_is_read_again_when_it_changes_and_a_broken_one_changes_nothing() {
     let unknown = place.run(&["trigger", "tick"]);
     assert_eq!(unknown.status.code(), Some(3), "{}", told(&unknown));
     worker.signal("HUP");
-    worker.until_logged("the jobs are as they were");
+    worker.until_logged("the good jobs are as they were");
     assert_eq!(worker.stop(), Some(0));
 }
 
@@ -321,7 +321,7 @@ fn trigger_waits_through_a_retry_where_no_worker_runs() {
     let failed = place.run(&["trigger", "report", "--wait", "--patience", "30"]);
     assert_eq!(failed.status.code(), Some(1), "{}", told(&failed));
     assert!(
-        stderr(&failed).contains("is failed: transient"),
+        stderr(&failed).contains("is failed: transient: "),
         "{}",
         told(&failed)
     );

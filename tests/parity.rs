@@ -13,7 +13,10 @@ use chatcron::{
     message::{Destination, Origin, Payload},
     outbound::{Author, compose},
     policy::Grant,
-    store::{ClaimRequest, Claimed, OutboxScope, Resolution, Store, TurnEnd, TurnResult, WindowOf},
+    store::{
+        ClaimRequest, Claimed, ClaimedTurn, OutboxScope, Resolution, Store, TurnEnd, TurnResult,
+        WindowOf,
+    },
     transcript::{Block, Content, NewEntry, Role, TriggerSource, Visibility},
 };
 use jiff::SignedDuration;
@@ -484,26 +487,27 @@ async fn a_failing_agent_is_tried_again_inside_the_occurrence() {
     world.assert_verified(&channel, &["me"]).await;
 }
 
+/// A person's turn that has begun, as a gateway's own runner would begin it.
+async fn turn_under_way(world: &World, text: &str) -> ClaimedTurn {
+    let grant = Grant::Turn(world.say("me", text).await);
+    let now = world.clock.now();
+    let (by, _) = world.store.begin_worker("test", now).await.unwrap();
+    let request = ClaimRequest {
+        session_key: world.session("me"),
+        grant,
+    };
+    let claims = world.store.claim(by, vec![request], now).await.unwrap();
+    match claims.into_iter().next() {
+        Some(Ok(Claimed::Turn(turn))) => *turn,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn a_native_payload_without_text_is_sent_and_has_no_row_and_that_is_told() {
     let (agent, channel) = (TestAgent::echo(), TestChannel::blind());
     let world = world(&agent, &channel).await;
-    let session_key = world.session("me");
-    let turn_id = world.say("me", "Show me a picture.").await;
-    let now = world.clock.now();
-    let (by, _) = world.store.begin_worker("test", now).await.unwrap();
-    let grant = Grant::Turn(turn_id);
-    let request = ClaimRequest { session_key, grant };
-    let claimed = world
-        .store
-        .claim(by, vec![request], now)
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    let Claimed::Turn(turn) = claimed else {
-        panic!("{claimed:?}");
-    };
+    let turn = turn_under_way(&world, "Show me a picture.").await;
     let author = Author {
         producer: "a gateway".to_owned(),
         origin: Origin::Gateway,
@@ -511,7 +515,7 @@ async fn a_native_payload_without_text_is_sent_and_has_no_row_and_that_is_told()
         trigger_source: None,
         posted_by: None,
         run: None,
-        turn_id: Some(turn_id),
+        turn_id: Some(turn.turn_id),
         on_unknown: OnUnknown::Hold,
     };
     let chat = &world.file.directory.chats[&"me".parse::<ChatName>().unwrap()];
@@ -528,7 +532,7 @@ async fn a_native_payload_without_text_is_sent_and_has_no_row_and_that_is_told()
         &services.channels,
     );
     let end = TurnEnd {
-        turn_id,
+        turn_id: turn.turn_id,
         epoch: turn.epoch,
         result: TurnResult::Done,
         usage: None,
@@ -538,7 +542,7 @@ async fn a_native_payload_without_text_is_sent_and_has_no_row_and_that_is_told()
     };
     world
         .store
-        .finish_turns(vec![end], now)
+        .finish_turns(vec![end], world.clock.now())
         .await
         .unwrap()
         .remove(0)

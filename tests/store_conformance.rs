@@ -161,7 +161,7 @@ facts! {
         a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sent,
         what_was_waiting_at_a_reset_goes_on_in_the_new_generation;
     people:
-        only_an_unknown_part_can_be_resolved,
+        only_an_unknown_part_can_be_resolved_and_a_pending_one_sent_now,
         a_part_that_was_shown_joins_the_end_of_history,
         a_part_that_was_not_shown_can_be_sent_again_under_its_key,
         a_persons_word_waits_for_the_lane,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cli::{Exit, database, failure::Failure, names, print, reading::Place},
+    cli::{Exit, database, failure::Failure, names, print, reading::Place, words},
     clock::{Clock, SystemClock},
     directory::Chat,
     ids::{ChatName, JobId},
@@ -54,13 +54,21 @@ pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
 
 pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let store = arguments.place.open_to_write().await?;
+    let stored = names::job(store.as_ref(), arguments.job.as_str()).await?;
     let job = &arguments.job;
+    if stored.state.pause.is_none() {
+        print(&format!("{job} was not paused\n"))?;
+        return Ok(Exit::Fine);
+    }
     let applied = change(store.as_ref(), job, OwnedEvent::Resumed).await?;
+    let zone = words::zone(&stored.job.schedule.zone);
+    let now = SystemClock.now();
     let next = match applied.wake_at {
-        Some(next) => format!("next at {next}"),
-        None => "it has no next slot".to_owned(),
+        Some(next) => format!("it runs again, next {}", words::scheduled(next, now, &zone)),
+        None if stored.job.enabled => "it has no slot to come".to_owned(),
+        None => "it is off all the same: `enabled = false` in the jobs file".to_owned(),
     };
-    print(&format!("{job} runs again; {next}\n"))?;
+    print(&format!("{job} is no longer paused; {next}\n"))?;
     Ok(Exit::Fine)
 }
 

@@ -46,6 +46,12 @@ impl Arguments {
             }
             Some(_) | None => url,
         };
+        if path == ":memory:" || path.contains("mode=memory") {
+            return Err(
+                Failure::new(Exit::Usage, "`--db` names a database in memory")
+                    .help("jobs outlive the process: name a file"),
+            );
+        }
         if path.is_empty() {
             return Err(Failure::new(Exit::Usage, "`--db` names no file")
                 .help("use a path, or `sqlite:PATH`"));

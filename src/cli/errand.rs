@@ -7,7 +7,7 @@ use crate::{
         Colour, Exit, database,
         failure::Failure,
         jobs_file,
-        reading::Place,
+        reading::{self, Place},
         report,
         wiring::{self, Terminal},
     },
@@ -15,7 +15,7 @@ use crate::{
     config::JobsFile,
     store::{
         Store, StoreError,
-        sqlite::{OpenMode, WorkerLock},
+        sqlite::{Holder, OpenMode, WorkerLock},
     },
     worker::{Scope, Worker},
 };
@@ -100,7 +100,7 @@ impl<'a> Errand<'a> {
     /// Becomes a worker, unless one runs.
     async fn try_to_work(&mut self) -> Result<(), Failure> {
         let failed = |error: StoreError| database::failure(&error);
-        let lock = match WorkerLock::acquire(self.database) {
+        let lock = match WorkerLock::acquire(self.database, Holder::Errand) {
             Ok(lock) => lock,
             Err(StoreError::Held { .. }) => return Ok(()),
             Err(error) => return Err(failed(error)),
@@ -148,6 +148,9 @@ pub(super) async fn open(
     mode: OpenMode,
 ) -> Result<(std::path::PathBuf, Arc<dyn Store>), Failure> {
     let path = place.database()?;
+    if mode == OpenMode::MustExist {
+        reading::must_exist(&path)?;
+    }
     let store = database::open(&path, mode).await?;
     Ok((path, Arc::new(store)))
 }

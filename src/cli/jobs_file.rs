@@ -14,15 +14,31 @@ use crate::{
     ids::JobId,
 };
 
+/// The most bytes of a jobs file, or of a file that it names.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
 /// Loads a jobs file; the paths in it are relative to it.
 ///
 /// # Errors
 /// Where the file itself cannot be read. What is wrong in it is in [`Loaded`].
 pub(super) fn load(path: &Path, now: Timestamp) -> Result<Loaded, Failure> {
-    let source = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let source = read(path).map_err(|error| unreadable(path, &error))?;
     let folder = folder(path);
-    let read_file = |relative: &Path| fs::read_to_string(folder.join(relative));
+    let read_file = |relative: &Path| read(&folder.join(relative));
     Ok(config::parse(&source, &read_file, now))
+}
+
+/// The text of a file that a person wrote: a pipe or a device could go on for ever.
+fn read(path: &Path) -> io::Result<String> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if found.len() > LARGEST {
+        let message = format!("it has {} bytes, {LARGEST} are accepted", found.len());
+        return Err(io::Error::other(message));
+    }
+    fs::read_to_string(path)
 }
 
 /// When a file was last modified, as far as the file system says.

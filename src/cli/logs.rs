@@ -1,6 +1,9 @@
 //! The log: for people by default, one JSON object a line for machines.
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
@@ -9,7 +12,11 @@ use tracing_subscriber::{
     fmt::{format::Writer, time::FormatTime},
 };
 
-use crate::clock::{Clock, SystemClock};
+use crate::{
+    cli::{Colour, report},
+    clock::{Clock, SystemClock},
+    config::{Level, Loaded, Position},
+};
 
 /// The forms of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -23,6 +30,27 @@ pub(super) enum LogFormat {
 
 /// What is logged unless `RUST_LOG` says otherwise. Libraries speak up when something is wrong.
 const DEFAULT_FILTER: &str = "warn,chatcron=info";
+
+/// Tells what is wrong in the jobs file: as `check` does, or as events where the log is JSON.
+pub(super) fn tell_problems(format: LogFormat, path: &Path, loaded: &Loaded) {
+    if loaded.problems.is_empty() {
+        return;
+    }
+    let name = path.display().to_string();
+    match format {
+        LogFormat::Text => eprint!("{}", report::text(&name, loaded, Colour::of_stderr())),
+        LogFormat::Json => {
+            for problem in &loaded.problems {
+                let line = Position::of(&loaded.source, problem.span.start).line;
+                let (code, message) = (problem.code.as_str(), problem.message.as_str());
+                match problem.level {
+                    Level::Error => tracing::error!(file = name, line, code, "{message}"),
+                    Level::Warning => tracing::warn!(file = name, line, code, "{message}"),
+                }
+            }
+        }
+    }
+}
 
 /// Sends the log to stderr, so that stdout is left to the chat.
 pub(super) fn start(format: LogFormat) {

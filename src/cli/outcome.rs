@@ -57,7 +57,24 @@ pub(super) fn outcome(run: &RunRow, now: Timestamp) -> Cell {
         ),
         other => (plain::line(other), Tone::Usual),
     };
-    Cell::toned(text, tone)
+    match undelivered(run) {
+        Some(what) => Cell::toned(format!("{text}, {what}"), Tone::Bad),
+        None => Cell::toned(text, tone),
+    }
+}
+
+/// What of a finished run's result did not arrive, if anything.
+pub(super) fn undelivered(run: &RunRow) -> Option<&'static str> {
+    let delivery = run.delivery;
+    if delivery.failed + delivery.cancelled > 0 {
+        Some("not delivered")
+    } else if delivery.unknown > 0 {
+        Some("delivery in doubt")
+    } else if delivery.open > 0 && run.ended_at.is_some() {
+        Some("not delivered yet")
+    } else {
+        None
+    }
 }
 
 fn why_failed(run: &RunRow) -> String {

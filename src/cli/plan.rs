@@ -34,8 +34,11 @@ pub(super) fn tell_start(place: &Place, file: &JobsFile) {
 
 /// What the file has changed, and when each changed job next runs.
 pub(super) fn tell_change(file: &JobsFile, change: &JobsChange) {
+    if file.jobs.is_empty() && file.bad_jobs.is_empty() {
+        tracing::warn!("the jobs file has no job in it");
+    }
     if change.is_empty() && change.refused.is_empty() {
-        tracing::info!(jobs = change.unchanged, "the jobs are as they were");
+        tracing::info!(jobs = change.unchanged, "the good jobs are as they were");
         return;
     }
     let changes = [("added", &change.added), ("changed", &change.changed)];

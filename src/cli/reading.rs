@@ -55,7 +55,7 @@ pub(super) async fn open(path: &Path) -> Result<Box<dyn Store>, Failure> {
     database::open_to_read(path).await
 }
 
-fn must_exist(path: &Path) -> Result<(), Failure> {
+pub(super) fn must_exist(path: &Path) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     cli::{
-        Colour, jobs_file, plan, report,
+        jobs_file, logs, plan,
         run::Place,
         wiring::{self, Terminal},
     },
@@ -87,9 +87,15 @@ async fn reload(place: &Place, worker: &WorkerHandle) -> Result<Vec<PathBuf>, Ap
             return Ok(Vec::new());
         }
     };
+    if loaded.source.trim().is_empty() {
+        tracing::warn!(
+            "{} is empty, perhaps while it is saved: nothing changes",
+            place.file.display()
+        );
+        return Ok(Vec::new());
+    }
     if loaded.has_errors() {
-        let name = place.file.display().to_string();
-        eprint!("{}", report::text(&name, &loaded, Colour::of_stderr()));
+        logs::tell_problems(place.log_format, &place.file, &loaded);
     }
     let Some(file) = loaded.file else {
         tracing::error!("{} is not TOML: nothing changes", place.file.display());
@@ -105,6 +111,12 @@ async fn reload(place: &Place, worker: &WorkerHandle) -> Result<Vec<PathBuf>, Ap
         .apply(place.source.clone(), file.jobs.clone(), bad, wired.services)
         .await?;
     plan::tell_change(&file, &change);
+    for bad in &file.bad_jobs {
+        tracing::error!(
+            job = bad.name,
+            "wrong in the file: it keeps its last good definition"
+        );
+    }
     Ok(prompt_files)
 }
 

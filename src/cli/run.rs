@@ -10,24 +10,27 @@ use tokio::task::JoinSet;
 
 use crate::{
     cli::{
-        Colour, Exit, database,
+        Exit, database,
         failure::Failure,
         jobs_file,
         logs::{self, LogFormat},
-        plan, reload, report, signals,
+        plan, reload, signals,
         wiring::{self, Terminal},
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
     store::{
-        Store,
-        sqlite::{OpenMode, WorkerLock},
+        Store, StoreError,
+        sqlite::{Holder, OpenMode, WorkerLock},
     },
     worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
 /// How long runs may go on after the first Ctrl-C.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How often the lock is tried again that a command holds.
+const LOCK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Run the jobs of a file, until stopped.
 ///
@@ -53,15 +56,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let place = Place::of(arguments)?;
     let read_at = jobs_file::modified_at(&place.file);
     let loaded = jobs_file::load(&place.file, SystemClock.now())?;
-    let name = place.file.display().to_string();
-    if !loaded.problems.is_empty() {
-        eprint!("{}", report::text(&name, &loaded, Colour::of_stderr()));
-    }
+    logs::tell_problems(place.log_format, &place.file, &loaded);
     let Some(file) = loaded.file else {
         return Ok(Exit::DoesNotHold);
     };
     let journal = arguments.journal.as_deref().map(open_journal).transpose()?;
-    let lock = WorkerLock::acquire(&place.database).map_err(|error| database::failure(&error))?;
+    let lock = lock(&place.database).await?;
     let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
     let start = Start {
         place: &place,
@@ -86,6 +86,8 @@ pub(super) struct Place {
     pub(super) source: String,
     /// The database.
     pub(super) database: PathBuf,
+    /// How the log is written.
+    pub(super) log_format: LogFormat,
 }
 
 impl Place {
@@ -95,7 +97,27 @@ impl Place {
             folder: jobs_file::folder(&arguments.file),
             source: jobs_file::source(&arguments.file),
             file: arguments.file.clone(),
+            log_format: arguments.log_format,
         })
+    }
+}
+
+/// Takes the worker's lock. A command with an errand of its own holds it for as long as that takes;
+/// another worker holds it for good.
+async fn lock(database: &Path) -> Result<WorkerLock, Failure> {
+    let mut has_told = false;
+    loop {
+        match WorkerLock::acquire(database, Holder::Worker) {
+            Ok(lock) => return Ok(lock),
+            Err(StoreError::Held { .. }) if WorkerLock::holder(database) == Holder::Errand => {
+                if !has_told {
+                    tracing::info!("waiting for a command that is at work, such as `chatcron say`");
+                }
+                has_told = true;
+                tokio::time::sleep(LOCK_AGAIN).await;
+            }
+            Err(error) => return Err(database::failure(&error)),
+        }
     }
 }
 

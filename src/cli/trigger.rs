@@ -7,12 +7,17 @@ use crate::{
         Exit, control, database,
         errand::{self, Errand},
         failure::Failure,
-        print,
+        jobs_file, plain, print,
         reading::Place,
     },
+    clock::{Clock, SystemClock},
     ids::{JobId, RunId, SessionKey},
+    message::PartState,
     policy::OwnedEvent,
-    store::{OutboxRow, RunFilter, RunRow, Store, StoreError, sqlite::OpenMode},
+    store::{
+        OutboxRow, RunFilter, RunRow, Store, StoreError,
+        sqlite::{OpenMode, WorkerLock},
+    },
     worker::Scope,
 };
 
@@ -37,6 +42,11 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (path, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
     let failed = |error| database::failure(&error);
+    let is_running = WorkerLock::is_held(&path).map_err(failed)?;
+    if arguments.wait && !is_running {
+        // What this command will need, before anything is written.
+        jobs_file::load(&arguments.place.file, SystemClock.now())?;
+    }
     let request = store.new_request().await.map_err(failed)?;
     let applied = control::change(
         store.as_ref(),
@@ -56,7 +66,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let run_id = *run_id;
     if !arguments.wait {
-        print(&format!("run {run_id} of {} is queued\n", arguments.job))?;
+        let job = &arguments.job;
+        print(&if is_running {
+            format!("run {run_id} of {job} is queued\n")
+        } else {
+            format!("run {run_id} of {job} is queued; `chatcron run` starts it\n")
+        })?;
         return Ok(Exit::Fine);
     }
     let scope = Scope::Run {
@@ -124,9 +139,11 @@ fn tell(run: &RunRow, parts: &[OutboxRow]) -> Result<Exit, Failure> {
     if run.state != "done" {
         let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
         let error = run.error.as_deref().unwrap_or_default();
-        let message = format!("run {id} is {}: {reason} {error}", run.state);
-        return Err(Failure::new(Exit::DoesNotHold, message.trim_end())
-            .help(format!("`chatcron runs --run {id}` shows its attempts")));
+        let message = format!("run {id} is {}: {reason}: {error}", run.state);
+        return Err(
+            Failure::new(Exit::DoesNotHold, message.trim_end_matches(": "))
+                .help(format!("`chatcron runs --run {id}` shows its attempts")),
+        );
     }
     let delivered = match (run.reason.as_deref(), parts.len()) {
         (Some("silent"), _) => "it had nothing to say".to_owned(),
@@ -134,6 +151,18 @@ fn tell(run: &RunRow, parts: &[OutboxRow]) -> Result<Exit, Failure> {
         (_, count) => format!("{} of {count} messages shown", run.delivery.confirmed),
     };
     print(&format!("run {id} is done; {delivered}\n"))?;
+    for part in parts
+        .iter()
+        .filter(|part| part.state != PartState::Confirmed)
+    {
+        let why = part
+            .why
+            .as_deref()
+            .or(part.reason.as_deref())
+            .unwrap_or_default();
+        let line = format!("part {} is {}: {why}", part.part_id, part.state.as_str());
+        print(&format!("{}\n", plain::line(&line)))?;
+    }
     let all_shown = usize::try_from(run.delivery.confirmed).is_ok_and(|shown| shown == parts.len());
     Ok(if all_shown {
         Exit::Fine

@@ -1,6 +1,9 @@
 //! `chatcron verify`: the transcripts against what the chats showed.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{
     channel::log,
@@ -60,6 +63,11 @@ fn channel_log(text: &str) -> Result<(ChannelName, PathBuf), String> {
     Ok((channel, PathBuf::from(file)))
 }
 
+/// How often a difference is looked at again before it is reported: beside a running worker, log
+/// and store are never read at one instant.
+const LOOKS_AGAIN: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
+
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let database = arguments.place.database()?;
     let directory = jobs_file::load(&arguments.place.file, SystemClock.now())
@@ -69,14 +77,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .unwrap_or_default();
     let compared = runtime::block_on(async {
         let store = arguments.place.open().await?;
-        let chats = store.chats().await.map_err(unreadable)?;
-        let sessions: Vec<Session> = chats.into_iter().map(Session::of_chat).collect();
-        known_channels(arguments, &sessions, &directory)?;
-        let logs = Logs::read(&arguments.channel_log, &sessions, &directory, &|channel| {
-            let folder = arguments.place.file.with_file_name("");
-            (folder, database::console_log_path(&database, channel))
-        })?;
-        compare(&*store, arguments, sessions, logs).await
+        let mut compared = look(&*store, arguments, &database, &directory).await?;
+        for _ in 0..LOOKS_AGAIN {
+            if compared.holds() {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            let again = look(&*store, arguments, &database, &directory).await?;
+            compared = again.that_stay(&compared);
+        }
+        Ok(compared)
     })?;
     print(&if arguments.json {
         compared.json()
@@ -88,6 +98,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         Exit::DoesNotHold
     })
+}
+
+/// Reads the logs and compares them with the store as it is now.
+async fn look(
+    store: &dyn Store,
+    arguments: &Arguments,
+    database: &Path,
+    directory: &Directory,
+) -> Result<Compared, Failure> {
+    let chats = store.chats().await.map_err(unreadable)?;
+    let sessions: Vec<Session> = chats.into_iter().map(Session::of_chat).collect();
+    known_channels(arguments, &sessions, directory)?;
+    let logs = Logs::read(&arguments.channel_log, &sessions, directory, &|channel| {
+        let folder = arguments.place.file.with_file_name("");
+        (folder, database::console_log_path(database, channel))
+    })?;
+    compare(store, arguments, sessions, logs).await
 }
 
 /// A log of a channel that no chat is on would prove nothing, and nobody would notice.
@@ -152,7 +179,7 @@ async fn compare(
 }
 
 /// Why a log cannot be read.
-fn unreadable_log(path: &std::path::Path, error: &log::LogError) -> Failure {
+fn unreadable_log(path: &Path, error: &log::LogError) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     let message = format!("{}: {error}{}", path.display(), cause.unwrap_or_default());
     let failure = Failure::new(Exit::CannotRead, message);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::{
-    ids::SessionKey,
+    ids::{PartId, SessionKey},
     job::OnUnknown,
     message::PartState,
     store::OutboxRow,
@@ -148,6 +148,8 @@ struct Comparison<'a> {
     keys: &'a BTreeMap<&'a str, &'a SessionKey>,
     /// Lines of the log that a row accounts for.
     taken: BTreeSet<usize>,
+    /// Lines that a part in doubt accounts for: as many as it may have been shown.
+    excused: BTreeMap<PartId, u32>,
     findings: Vec<Finding>,
 }
 
@@ -162,6 +164,7 @@ impl<'a> Comparison<'a> {
             log,
             keys,
             taken: BTreeSet::new(),
+            excused: BTreeMap::new(),
             findings: Vec::new(),
         }
     }
@@ -279,7 +282,7 @@ impl<'a> Comparison<'a> {
     /// A line of the log without a row: declared, double, astray, or missing.
     fn unaccounted(&mut self, index: usize) {
         let line = &self.log[index];
-        let part = self.chat.parts.iter().find(|part| is_of(line, part));
+        let part = self.part_behind(line);
         let words = quoted(&line.text);
         let (kind, what) = match part {
             Some(part) if part.state == PartState::Unknown => (
@@ -312,6 +315,31 @@ impl<'a> Comparison<'a> {
             None => self.without_part(line, &words),
         };
         self.note(kind, Some(line.message_id.clone()), what);
+    }
+
+    /// The part that a line may be. One in doubt accounts for as many lines as it was tried.
+    fn part_behind(&mut self, line: &ShownLine) -> Option<&'a OutboxRow> {
+        let parts = &self.chat.parts;
+        let in_doubt = |part: &&OutboxRow| {
+            part.state == PartState::Unknown || part.on_unknown == OnUnknown::Resend
+        };
+        let excused = &self.excused;
+        let has_room = |part: &&OutboxRow| {
+            excused.get(&part.part_id).copied().unwrap_or(0) < part.attempts.max(1)
+        };
+        let doubtful = parts
+            .iter()
+            .filter(in_doubt)
+            .filter(has_room)
+            .find(|part| is_of(line, part));
+        if let Some(part) = doubtful {
+            *self.excused.entry(part.part_id).or_default() += 1;
+            return Some(part);
+        }
+        parts
+            .iter()
+            .filter(|part| !in_doubt(part))
+            .find(|part| is_of(line, part))
     }
 
     fn without_part(&self, line: &ShownLine, words: &str) -> (FindingKind, String) {

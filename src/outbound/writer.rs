@@ -13,6 +13,7 @@ use crate::{
     channel::{Ability, Channel, OutgoingBody, OutgoingPart},
     clock::Clock,
     ids::ChannelName,
+    job::OnUnknown,
     message::{Destination, PartReason, RefusalScope, SendAnswer, StopsAddress},
     policy::outbox::{Doubt, Transition, answered, interrupted},
     replay,
@@ -20,6 +21,13 @@ use crate::{
 };
 
 use super::Channels;
+
+/// How soon a part is tried again whose channel is not configured.
+const ABSENT_WAIT: SignedDuration = SignedDuration::from_mins(1);
+
+/// What can be done about a part in doubt while its channel is not configured: nothing is sent, so
+/// it waits until somebody knows what the channel can do.
+const UNTIL_IT_IS_BACK: Doubt = Doubt::Keyed(None);
 
 /// Sends parts that are marked `sending`. Nothing else calls [`Channel::send`].
 pub struct Writer {
@@ -59,18 +67,24 @@ impl Writer {
         let Some(channel) = self.channels.of(&part.destination) else {
             // The file may name it again; nothing is lost by waiting.
             let answer = SendAnswer::Refused {
-                retry_after: None,
+                retry_after: Some(ABSENT_WAIT),
                 scope: RefusalScope::Chat,
                 why: format!("{} is not configured", channel_in_words(&part.destination)),
             };
-            return self.conclude(part, answer, Doubt::Blind);
+            return self.conclude(part, answer, UNTIL_IT_IS_BACK);
         };
+        let doubt = doubt(channel.ability());
+        // It waited for a channel that was not there, and this one cannot be asked by key.
+        if part.view.in_doubt && doubt == Doubt::Blind && part.view.on_unknown == OnUnknown::Hold {
+            let why = "it was in doubt while its channel was not configured".to_owned();
+            return self.settled(part, Transition::Unknown, Some(why));
+        }
         let answer = match self.held(&part.destination) {
             Some(refused) => refused,
             None => self.attempt(channel.as_ref(), part).await,
         };
         self.hold(&part.destination, &answer);
-        self.conclude(part, answer, doubt(channel.ability()))
+        self.conclude(part, answer, doubt)
     }
 
     /// What becomes of a part whose sender died between its mark and its answer.
@@ -78,7 +92,7 @@ impl Writer {
         let doubt = self
             .channels
             .of(&part.destination)
-            .map_or(Doubt::Blind, |channel| doubt(channel.ability()));
+            .map_or(UNTIL_IT_IS_BACK, |channel| doubt(channel.ability()));
         let transition = interrupted(&part.view, doubt, self.clock.now());
         let why = "the worker stopped while it was being sent".to_owned();
         self.settled(part, transition, Some(why))
@@ -132,6 +146,20 @@ impl Writer {
 
     fn conclude(&self, part: &ClaimedPart, answer: SendAnswer, doubt: Doubt) -> PartSettlement {
         let why = in_words(&answer);
+        let answer = match answer {
+            // A chat that has moved to where it is would be followed for ever.
+            SendAnswer::Moved { to } if address(part) == Some(to.as_str()) => {
+                SendAnswer::Permanent {
+                    why: "the channel says that the chat has moved to where it is".to_owned(),
+                    stops_address: StopsAddress::No,
+                }
+            }
+            SendAnswer::Receipt(_)
+            | SendAnswer::Refused { .. }
+            | SendAnswer::Permanent { .. }
+            | SendAnswer::Moved { .. }
+            | SendAnswer::Ambiguous { .. } => answer,
+        };
         let transition = answered(&part.view, answer, doubt, self.clock.now());
         self.settled(part, transition, why)
     }
@@ -163,6 +191,15 @@ impl Writer {
 pub(crate) fn note(job: &PostedBy, at: Timestamp) -> String {
     let zone = TimeZone::get(&job.zone).unwrap_or(TimeZone::UTC);
     replay::posting_note(&job.job_id, &job.name, at, &zone)
+}
+
+/// The address that a part goes to.
+fn address(part: &ClaimedPart) -> Option<&str> {
+    match (&part.destination, &part.moved_to) {
+        (Destination::Chat(_), Some(moved_to)) => Some(moved_to),
+        (Destination::Chat(chat), None) => Some(&chat.address),
+        (Destination::Webhook(_), _) => None,
+    }
 }
 
 fn address_stopped() -> Transition {

@@ -327,9 +327,8 @@ impl Draft {
 
     fn pause(&mut self, plan: &JobPlan, reason: String, now: Timestamp) {
         self.suspend(plan, now);
-        if self.state.pause.is_none() {
-            self.state.pause = Some(Pause { since: now, reason });
-        }
+        let since = self.state.pause.as_ref().map_or(now, |pause| pause.since);
+        self.state.pause = Some(Pause { since, reason });
     }
 
     /// Lets nothing start: what is due or waiting is skipped, retries are not made, and an attempt

@@ -55,7 +55,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use lock::WorkerLock;
+pub use lock::{Holder, WorkerLock};
 pub use open::OpenMode;
 
 use failure::{Failure, Fallible};
@@ -101,7 +101,7 @@ impl SqliteStore {
             watch: Mutex::new(opened.watch),
             writer: opened
                 .writer
-                .map(|conn| Writer::start(conn, path.to_owned())),
+                .map(|conn| Writer::start(conn, open::writing(path), path.to_owned())),
         })
     }
 

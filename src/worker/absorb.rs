@@ -108,7 +108,7 @@ impl Worker {
             match answer {
                 Ok(()) => tell_part(part, settlement),
                 Err(conflict) => {
-                    tracing::info!(part = %part.part_id, %conflict, "a late answer was not needed");
+                    tracing::info!(part = part.part_id.0, %conflict, "a late answer was not needed");
                 }
             }
         }
@@ -124,15 +124,15 @@ impl Worker {
         let answers = self.store.finish_turns(ends.collect(), now).await?;
         for ((turn, end), answer) in turns.iter().zip(answers) {
             self.in_flight.end_turn(turn.turn_id);
-            let (chat, turn) = (&turn.session_key, turn.turn_id);
+            let (chat, turn) = (&turn.session_key, turn.turn_id.0);
             match (answer, &end.result) {
-                (Ok(()), TurnResult::Done) => tracing::info!(%chat, %turn, "turn done"),
-                (Ok(()), TurnResult::Requeued) => tracing::info!(%chat, %turn, "turn waits again"),
+                (Ok(()), TurnResult::Done) => tracing::info!(%chat, turn, "turn done"),
+                (Ok(()), TurnResult::Requeued) => tracing::info!(%chat, turn, "turn waits again"),
                 (Ok(()), TurnResult::Failed { error }) => {
-                    tracing::warn!(%chat, %turn, error, "turn failed");
+                    tracing::warn!(%chat, turn, error, "turn failed");
                 }
                 (Err(conflict), _) => {
-                    tracing::info!(%chat, %turn, %conflict, "a late answer was refused");
+                    tracing::info!(%chat, turn, %conflict, "a late answer was refused");
                 }
             }
         }
@@ -206,21 +206,22 @@ fn tell_run(done: &RunDone) {
 }
 
 fn tell_part(part: &ClaimedPart, settlement: &PartSettlement) {
-    let (to, id) = (&part.session_key, part.part_id);
+    let (to, id) = (&part.session_key, part.part_id.0);
     let why = settlement.why.as_deref().unwrap_or_default();
     match &settlement.transition {
         Transition::Confirm(receipt) => {
-            tracing::info!(%to, part = %id, message_id = receipt.message_id, "shown");
+            tracing::info!(%to, part = id, message_id = receipt.message_id, "shown");
         }
         Transition::TryAgain { at, .. } => {
-            tracing::warn!(%to, part = %id, %at, why, "not sent yet");
+            let at = at.strftime("%Y-%m-%dT%H:%M:%SZ");
+            tracing::warn!(%to, part = id, %at, why, "not sent yet");
         }
         Transition::Unknown => {
-            tracing::warn!(%to, part = %id, why, "it is not known whether this was shown");
+            tracing::warn!(%to, part = id, why, "it is not known whether this was shown");
         }
         Transition::Fail { reason, .. } => {
-            tracing::error!(%to, part = %id, reason = reason.as_str(), why, "could not be sent");
+            tracing::error!(%to, part = id, reason = reason.as_str(), why, "could not be sent");
         }
-        Transition::Readdress { .. } => tracing::info!(%to, part = %id, "the chat has moved"),
+        Transition::Readdress { .. } => tracing::info!(%to, part = id, "the chat has moved"),
     }
 }

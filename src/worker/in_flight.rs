@@ -54,8 +54,7 @@ impl fmt::Display for Holder {
 impl InFlight {
     pub(super) fn begin_run(&mut self, run: &ClaimedRun) -> (CancellationToken, Span) {
         let cancel = CancellationToken::new();
-        let span =
-            tracing::info_span!("run", job = %run.job.id, run = %run.run_id, attempt = run.attempt);
+        let span = tracing::info_span!("run", job = %run.job.id, run = run.run_id.0, attempt = run.attempt);
         let under_way = Run {
             claimed: run.clone(),
             cancel: cancel.clone(),

@@ -93,8 +93,8 @@ impl Worker {
         for (session_key, grant) in admit(queues, self.slots_free(), now) {
             let has_room = match grant {
                 Grant::Deliver(_) => take_one(&mut sends_free),
-                Grant::Turn(_) => take_one(&mut turns_free),
-                Grant::Run(_) => true,
+                Grant::Turn(_) => !self.is_draining && take_one(&mut turns_free),
+                Grant::Run(_) => !self.is_draining,
             };
             if has_room {
                 requests.push(ClaimRequest { session_key, grant });
@@ -124,7 +124,7 @@ impl Worker {
                 self.work(holder, attempt.instrument(span));
             }
             Claimed::Turn(turn) => {
-                tracing::info!(chat = %turn.session_key, turn = %turn.turn_id, "turn started");
+                tracing::info!(chat = %turn.session_key, turn = turn.turn_id.0, "turn started");
                 let cancel = self.in_flight.begin_turn(turn.turn_id, &turn.session_key);
                 let holder = Holder::Turn(turn.turn_id);
                 self.work(holder, async move {

@@ -16,7 +16,7 @@ impl Worker {
         if let Some(part) = self.interrupted.parts.first() {
             tracing::info!(
                 parts = self.interrupted.parts.len(),
-                first = %part.part_id,
+                first = part.part_id.0,
                 "settling what was being sent when the last worker stopped"
             );
             let parts = self.interrupted.parts.iter();

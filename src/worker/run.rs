@@ -235,6 +235,7 @@ impl Worker {
                 () = clock.sleep(grace) => {}
             }
         };
+        self.is_draining = true;
         self.finish_until(out_of_time).await;
         self.in_flight.abort_all();
         let last = tokio::time::sleep(ABORT_WAIT);
@@ -258,6 +259,11 @@ impl Worker {
             let saved = match joined {
                 Some(joined) => self.absorb_joined(joined).await,
                 None => self.absorb_unsaved(self.clock.now()).await,
+            };
+            let saved = match saved {
+                // What has ended within the grace is shown within it too.
+                Ok(()) => self.fill_lanes(self.clock.now()).await,
+                Err(error) => Err(error),
             };
             if saved.is_err() {
                 tokio::time::sleep(STORE_FAILED_WAIT).await;

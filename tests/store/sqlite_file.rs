@@ -10,7 +10,7 @@ use chatcron::{
     ids::SessionKey,
     store::{
         RunFilter, Store, StoreError, WindowOf,
-        sqlite::{OpenMode, SqliteStore, WorkerLock},
+        sqlite::{Holder, OpenMode, SqliteStore, WorkerLock},
     },
     transcript::{Content, Visibility},
 };
@@ -318,13 +318,13 @@ async fn a_users_row_keeps_what_came_and_counts_once() {
 fn a_worker_lock_is_held_by_one() {
     let file = SqliteFile::new();
     assert!(!WorkerLock::is_held(&file.path()).unwrap());
-    let lock = WorkerLock::acquire(&file.path()).unwrap();
+    let lock = WorkerLock::acquire(&file.path(), Holder::Worker).unwrap();
     assert!(WorkerLock::is_held(&file.path()).unwrap());
-    let second = WorkerLock::acquire(&file.path()).unwrap_err();
+    let second = WorkerLock::acquire(&file.path(), Holder::Worker).unwrap_err();
     assert!(matches!(&second, StoreError::Held { .. }) && names(&second, &file.path()));
     drop(lock);
     assert!(!WorkerLock::is_held(&file.path()).unwrap());
-    WorkerLock::acquire(&file.path()).unwrap();
+    WorkerLock::acquire(&file.path(), Holder::Worker).unwrap();
 }
 
 const CHILD: &str = "CHATCRON_TEST_DATABASE";
@@ -336,7 +336,7 @@ async fn child_that_writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(CHILD) else {
         return;
     };
-    let _lock = WorkerLock::acquire(Path::new(&path)).unwrap();
+    let _lock = WorkerLock::acquire(Path::new(&path), Holder::Worker).unwrap();
     let store = SqliteStore::open(Path::new(&path), OpenMode::MustExist)
         .await
         .unwrap();

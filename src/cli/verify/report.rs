@@ -69,6 +69,21 @@ impl Compared {
         }
     }
 
+    /// What of this comparison was found by an earlier one too. A worker that goes on meanwhile makes
+    /// differences that pass; real ones stay.
+    pub(super) fn that_stay(mut self, earlier: &Self) -> Self {
+        let known: Vec<&Finding> = earlier
+            .chats
+            .iter()
+            .flat_map(|chat| &chat.findings)
+            .collect();
+        for chat in &mut self.chats {
+            chat.findings
+                .retain(|finding| finding.kind == FindingKind::Info || known.contains(&finding));
+        }
+        self
+    }
+
     pub(super) fn holds(&self) -> bool {
         let mut findings = self.chats.iter().flat_map(|chat| &chat.findings);
         findings.all(|finding| finding.kind == FindingKind::Info)

@@ -276,3 +276,20 @@ fn without_a_log_receipts_are_compared_and_that_is_said() {
     chat.rows.remove(0);
     assert!(!verify(&[chat]).holds());
 }
+
+#[test]
+fn a_part_in_doubt_excuses_no_more_lines_than_it_was_tried() {
+    let mut chat = agreeing();
+    chat.rows.remove(1);
+    chat.parts[1] = part(2, "two", PartState::Unknown);
+    let bare = |id: &str| ShownLine {
+        key: None,
+        message_id: id.to_owned(),
+        text: "two".to_owned(),
+    };
+    *log(&mut chat) = vec![line(1, "one"), bare("77"), line(3, "three")];
+    assert!(verify(std::slice::from_ref(&chat)).holds());
+    log(&mut chat).push(bare("78"));
+    let found = kinds(chat);
+    assert_eq!(found, [FindingKind::Info, FindingKind::Missing]);
+}

@@ -6,7 +6,7 @@
 use std::{
     ffi::OsString,
     fs::{File, OpenOptions, TryLockError},
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -16,6 +16,24 @@ use crate::store::StoreError;
 
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Who holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// `chatcron run`, or a gateway's worker.
+    Worker,
+    /// A command that does its own errand where no worker runs, and is soon gone.
+    Errand,
+}
+
+impl Holder {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Errand => "errand",
+        }
+    }
+}
 
 /// Held by the one worker of a database.
 #[derive(Debug)]
@@ -30,13 +48,19 @@ impl WorkerLock {
     /// # Errors
     /// [`StoreError::Held`] where another worker has it; [`StoreError::Unavailable`] where the lock
     /// file cannot be opened.
-    pub fn acquire(database: &Path) -> Result<Self, StoreError> {
-        let path = beside(database, ".lock");
-        let file = open(&path).map_err(|source| unusable(&path, source))?;
+    pub fn acquire(database: &Path, holder: Holder) -> Result<Self, StoreError> {
+        let path = beside(&real(database), ".lock");
+        let mut file = open(&path).map_err(|source| unusable(&path, source))?;
         // `chatcron list`, which asks whether a worker runs, holds the lock for an instant.
         for _ in 0..TRIES {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => {
+                    let told = file
+                        .set_len(0)
+                        .and_then(|()| file.write_all(holder.word().as_bytes()));
+                    told.map_err(|source| unusable(&path, source))?;
+                    return Ok(Self { _file: file });
+                }
                 Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
                 Err(TryLockError::Error(source)) => return Err(unusable(&path, source)),
             }
@@ -46,12 +70,23 @@ impl WorkerLock {
         })
     }
 
+    /// Who holds the lock of this database, as far as it says; `Worker` where it does not.
+    pub fn holder(database: &Path) -> Holder {
+        let path = beside(&real(database), ".lock");
+        let word = std::fs::read_to_string(path).unwrap_or_default();
+        if word == Holder::Errand.word() {
+            Holder::Errand
+        } else {
+            Holder::Worker
+        }
+    }
+
     /// Whether a worker is running on this database.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] where the lock file exists and cannot be opened.
     pub fn is_held(database: &Path) -> Result<bool, StoreError> {
-        let path = beside(database, ".lock");
+        let path = beside(&real(database), ".lock");
         // A shared lock, so that two that ask at once do not see each other.
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -63,6 +98,22 @@ impl WorkerLock {
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(source)) => Err(unusable(&path, source)),
         }
+    }
+}
+
+/// The database itself, whatever links lead to it: one file has one lock.
+fn real(database: &Path) -> PathBuf {
+    if let Ok(real) = database.canonicalize() {
+        return real;
+    }
+    // It is not there yet; its folder is.
+    let folder = match database.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    };
+    match (folder.canonicalize(), database.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        (_, _) => database.to_owned(),
     }
 }
 

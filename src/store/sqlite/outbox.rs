@@ -77,7 +77,8 @@ UPDATE outbox_parts SET state = 'cancelled', reason = 'job-removed', settled_at 
 WHERE state = 'pending' AND message_id IN (
   SELECT o.message_id FROM json_each($1) AS x JOIN outbox AS o ON o.job_id = x.value
   WHERE NOT EXISTS (SELECT 1 FROM outbox_parts AS q
-    WHERE q.message_id = o.message_id AND q.attempts > 0))
+    WHERE q.message_id = o.message_id
+      AND (q.in_doubt OR q.state IN ('sending', 'confirmed', 'unknown'))))
 RETURNING entry_id";
 
 const CANCEL_FROM: &str = "\
@@ -229,7 +230,7 @@ pub(super) fn entry_ids(rows: &[SqliteRow]) -> Fallible<Vec<i64>> {
 async fn named(
     conn: &mut SqliteConnection,
     part: PartId,
-    wanted: PartState,
+    wanted: &[PartState],
     accepted: &'static str,
 ) -> Fallible<Result<OutboxRow, StoreError>> {
     let row = sqlx::query(ONE)
@@ -240,7 +241,7 @@ async fn named(
         return Ok(Err(StoreError::NoSuchPart { part }));
     };
     let row = outbox_row(&row)?;
-    if row.state != wanted {
+    if !wanted.contains(&row.state) {
         return Ok(Err(StoreError::WrongPartState {
             part,
             found: row.state,
@@ -257,7 +258,7 @@ pub(super) async fn resolve(
     now: Timestamp,
 ) -> Fallible<Result<(), StoreError>> {
     let accepted = "only an unknown part can be resolved";
-    if let Err(error) = named(conn, part, PartState::Unknown, accepted).await? {
+    if let Err(error) = named(conn, part, &[PartState::Unknown], accepted).await? {
         return Ok(Err(error));
     }
     // A receipt that waits already is better evidence than a person's word.
@@ -275,8 +276,15 @@ pub(super) async fn retry(
     part: PartId,
     now: Timestamp,
 ) -> Fallible<Result<(), StoreError>> {
-    let accepted = "only a failed part can be sent again";
-    let row = match named(conn, part, PartState::Failed, accepted).await? {
+    let accepted = "only a failed or a pending part can be sent now";
+    let row = match named(
+        conn,
+        part,
+        &[PartState::Failed, PartState::Pending],
+        accepted,
+    )
+    .await?
+    {
         Ok(row) => row,
         Err(error) => return Ok(Err(error)),
     };
@@ -301,7 +309,7 @@ pub(super) async fn cancel(
     now: Timestamp,
 ) -> Fallible<Result<(), StoreError>> {
     let accepted = "only a pending part can be cancelled";
-    let row = match named(conn, part, PartState::Pending, accepted).await? {
+    let row = match named(conn, part, &[PartState::Pending], accepted).await? {
         Ok(row) => row,
         Err(error) => return Ok(Err(error)),
     };

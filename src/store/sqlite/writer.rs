@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
     task::JoinHandle,
@@ -91,9 +91,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: SqliteConnection, path: PathBuf) -> Self {
+    pub(super) fn start(
+        conn: SqliteConnection,
+        options: SqliteConnectOptions,
+        path: PathBuf,
+    ) -> Self {
         let (requests, waiting) = mpsc::channel(CHANNEL);
-        let task = tokio::spawn(run(conn, waiting, path.clone()));
+        let task = tokio::spawn(run(conn, options, waiting, path.clone()));
         Self {
             path,
             requests,
@@ -160,7 +164,12 @@ impl Writer {
 /// What a caller is told once the transaction has ended.
 type Reply = Box<dyn FnOnce(Option<&Arc<Failure>>) + Send>;
 
-async fn run(mut conn: SqliteConnection, mut waiting: mpsc::Receiver<Request>, path: PathBuf) {
+async fn run(
+    mut conn: SqliteConnection,
+    options: SqliteConnectOptions,
+    mut waiting: mpsc::Receiver<Request>,
+    path: PathBuf,
+) {
     let mut drained = Vec::new();
     let mut stopping = false;
     while !stopping && waiting.recv_many(&mut drained, CHANNEL).await > 0 {
@@ -174,6 +183,13 @@ async fn run(mut conn: SqliteConnection, mut waiting: mpsc::Receiver<Request>, p
         let failure = outcome.err().map(Arc::new);
         for reply in replies {
             reply(failure.as_ref());
+        }
+        // SQLite ends a transaction by itself on a full disk and its like, and then the driver and
+        // the file disagree about where they are: another connection begins afresh.
+        if failure.is_some()
+            && let Ok(fresh) = options.connect().await
+        {
+            let _ = std::mem::replace(&mut conn, fresh).close_hard().await;
         }
     }
     waiting.close();
