@@ -161,6 +161,8 @@ impl Writer {
     }
 }
 
+const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
 /// What a caller is told once the transaction has ended.
 type Reply = Box<dyn FnOnce(Option<&Arc<Failure>>) + Send>;
 
@@ -187,8 +189,10 @@ async fn run(
         // SQLite ends a transaction by itself on a full disk and its like, and then the driver and
         // the file disagree about where they are: another connection begins afresh.
         if failure.is_some()
-            && let Ok(fresh) = options.connect().await
+            && let Ok(mut fresh) = options.connect().await
         {
+            // On a disk that is nearly full the log is what can be given back.
+            let _ = sqlx::query(CHECKPOINT).execute(&mut fresh).await;
             let _ = std::mem::replace(&mut conn, fresh).close_hard().await;
         }
     }
