@@ -131,7 +131,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Decides and starts everything that is due now, and returns the next instant at which
+    /// Commits what tasks have reported, decides and starts everything that is due now, and returns the next instant at which
     /// something will be. Calls no agent and no channel itself: it starts the tasks that do.
     ///
     /// # Errors
@@ -140,6 +140,7 @@ impl Worker {
     pub async fn step(&mut self) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
         self.recover(now).await?;
+        self.keep_finished();
         self.absorb_unsaved(now).await?;
         self.reset_sessions(now).await?;
         match self.scope.clone() {

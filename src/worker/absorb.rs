@@ -38,13 +38,18 @@ impl Worker {
     /// Commits what this task and others that have finished report.
     pub(super) async fn absorb_joined(&mut self, joined: Joined) -> Result<(), StoreError> {
         self.keep(joined);
+        self.keep_finished();
+        self.absorb_unsaved(self.clock.now()).await
+    }
+
+    /// Takes the reports of tasks that have finished, as far as one batch goes.
+    pub(super) fn keep_finished(&mut self) {
         while self.unsaved.len() < BATCH {
             match self.tasks.try_join_next_with_id() {
                 Some(joined) => self.keep(joined),
                 None => break,
             }
         }
-        self.absorb_unsaved(self.clock.now()).await
     }
 
     fn keep(&mut self, joined: Joined) {
