@@ -35,7 +35,6 @@ mod texts;
 mod values;
 mod walk;
 
-#[cfg(feature = "cli")]
 pub(crate) use durations::parse as duration;
 #[cfg(feature = "cli")]
 pub(crate) use nearest::nearest;

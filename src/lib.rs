@@ -12,6 +12,7 @@ pub mod occurrence;
 pub mod policy;
 pub mod replay;
 pub mod schedule;
+pub mod simulate;
 pub mod transcript;
 
 #[cfg(feature = "runtime")]

@@ -10,10 +10,12 @@ use crate::{
 
 mod limit;
 mod part;
+mod place;
 mod split;
 
 pub use limit::{TextLimit, TextUnit};
 pub use part::{PartReason, PartState};
+pub use place::place;
 pub use split::split;
 
 /// What a message is.

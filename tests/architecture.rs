@@ -19,7 +19,7 @@ const LAYERS: &[&[&str]] = &[
         "transcript",
     ],
     // L1: the pure core.
-    &["schedule", "policy", "replay", "config"],
+    &["schedule", "policy", "replay", "config", "simulate"],
     // L2: the traits that bound side effects.
     &[
         "clock",

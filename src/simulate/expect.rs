@@ -1,0 +1,428 @@
+//! Expectations: what a simulation must come to, and the first event that goes against one.
+
+use std::collections::BTreeSet;
+
+use jiff::{
+    SignedDuration, Timestamp,
+    civil::{DateTime, Time},
+    tz::{self, TimeZone},
+};
+
+use crate::{ids::JobId, occurrence::SkipReason};
+
+use super::{Event, Happening, JobTotals, Report, Simulation, Sink, log::write_line};
+
+/// One entry of `[[expect]]`. Without a job, counts are those of all jobs together, and everything
+/// else must hold of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expect {
+    /// Of this job only.
+    pub job: Option<JobId>,
+    /// Exactly so many starts.
+    pub starts: Option<u64>,
+    /// At least so many.
+    pub starts_min: Option<u64>,
+    /// At most so many.
+    pub starts_max: Option<u64>,
+    /// Exactly so many occurrences that were given up.
+    pub failed: Option<u64>,
+    /// Exactly so many slots that did not run.
+    pub skipped: Option<u64>,
+    /// No start is later after its slot than this.
+    pub max_lateness: Option<SignedDuration>,
+    /// No start in these hours of the job's zone; the end is exclusive, and may be on the next day.
+    pub never_between: Option<(Time, Time)>,
+    /// At most so many attempts are under way at once, of all jobs.
+    pub peak_concurrency_max: Option<u64>,
+    /// No slot is skipped for these reasons.
+    pub no_skips: Vec<SkipReason>,
+    /// These slots start, as wall time in the job's zone, and no other.
+    pub slots: Option<Vec<DateTime>>,
+}
+
+/// An expectation that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// Its place in the list, from 0.
+    pub index: usize,
+    /// Of which job.
+    pub job: Option<JobId>,
+    /// The key that does not hold.
+    pub key: &'static str,
+    /// What was expected.
+    pub expected: String,
+    /// What happened.
+    pub found: String,
+    /// The first event that goes against it, as a line of the log.
+    pub event: Option<String>,
+}
+
+impl Expect {
+    /// The keys that are given, each with what it says.
+    pub fn conditions(&self) -> Vec<(&'static str, String)> {
+        let mut all = Vec::new();
+        let numbers = [
+            ("starts", self.starts),
+            ("starts_min", self.starts_min),
+            ("starts_max", self.starts_max),
+            ("failed", self.failed),
+            ("skipped", self.skipped),
+            ("peak_concurrency_max", self.peak_concurrency_max),
+        ];
+        all.extend(numbers.map(|(key, number)| (key, number.map(|number| number.to_string()))));
+        let lateness = self.max_lateness.map(|lateness| format!("{lateness:#}"));
+        all.push(("max_lateness", lateness));
+        let hours = self.never_between.map(|(from, to)| hours(from, to));
+        all.push(("never_between", hours));
+        let reasons = (!self.no_skips.is_empty()).then(|| words(&self.no_skips));
+        all.push(("no_skips", reasons));
+        let slots = self.slots.as_ref();
+        all.push(("slots", slots.map(|slots| spelled(slots.iter()))));
+        let given = all.into_iter();
+        given.filter_map(|(key, what)| Some((key, what?))).collect()
+    }
+
+    /// Why nothing could ever meet it, if so.
+    pub fn impossible(&self) -> Option<String> {
+        if self.conditions().is_empty() {
+            return Some(String::from("it expects nothing"));
+        }
+        let (least, most) = (self.starts_min, self.starts_max);
+        if let (Some(least), Some(most)) = (least, most)
+            && least > most
+        {
+            return Some(format!("no number is at least {least} and at most {most}"));
+        }
+        if let Some(starts) = self.starts
+            && (least.is_some_and(|least| starts < least) || most.is_some_and(|most| starts > most))
+        {
+            return Some(format!(
+                "{starts} is outside of `starts_min` and `starts_max`"
+            ));
+        }
+        if let (Some(slots), Some(starts)) = (&self.slots, self.starts)
+            && slots.len() as u64 != starts
+        {
+            return Some(format!("{starts} starts cannot be {} slots", slots.len()));
+        }
+        if self.slots.is_some() && self.job.is_none() {
+            return Some(String::from(
+                "`slots` are those of one job: name it with `job`",
+            ));
+        }
+        let empty = self.never_between.filter(|(from, to)| from == to);
+        empty.map(|(from, _)| format!("from {from} to {from} is no time at all"))
+    }
+
+    fn concerns(&self, job: &JobId) -> bool {
+        self.job.as_ref().is_none_or(|own| own == job)
+    }
+}
+
+fn hours(from: Time, to: Time) -> String {
+    format!("{}..{}", from.strftime("%H:%M"), to.strftime("%H:%M"))
+}
+
+fn words(reasons: &[SkipReason]) -> String {
+    let words: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
+    words.join(", ")
+}
+
+fn spelled<'a>(slots: impl Iterator<Item = &'a DateTime>) -> String {
+    let slots: Vec<_> = slots
+        .map(|slot| slot.strftime("%FT%T").to_string())
+        .collect();
+    if slots.is_empty() {
+        String::from("none")
+    } else {
+        slots.join(", ")
+    }
+}
+
+/// Watches events for the first that goes against each expectation.
+#[derive(Debug, Clone)]
+pub struct Checker<'e> {
+    expects: &'e [Expect],
+    zones: Vec<TimeZone>,
+    first: Vec<First>,
+    started: Vec<BTreeSet<DateTime>>,
+    running: u64,
+    starts: Vec<u64>,
+}
+
+/// The first event against each key of one expectation.
+#[derive(Debug, Clone, Default)]
+struct First {
+    lateness: Option<(SignedDuration, String)>,
+    between: Option<String>,
+    concurrency: Option<String>,
+    skip: Option<String>,
+    too_many: Option<String>,
+    failed: Option<String>,
+    skipped: Option<String>,
+    other_slot: Option<String>,
+}
+
+impl<'e> Checker<'e> {
+    /// Watches for these.
+    pub fn new(expects: &'e [Expect], simulation: &Simulation) -> Self {
+        let zone = |name: &str| tz::db().get(name).unwrap_or(TimeZone::UTC);
+        let plans = simulation.plans();
+        Self {
+            expects,
+            zones: plans.map(|plan| zone(&plan.job.schedule.zone)).collect(),
+            first: vec![First::default(); expects.len()],
+            started: vec![BTreeSet::new(); expects.len()],
+            running: 0,
+            starts: vec![0; expects.len()],
+        }
+    }
+
+    /// The expectations that do not hold, in their order.
+    pub fn finish(self, report: &Report) -> Vec<Unmet> {
+        let mut unmet = Vec::new();
+        let watched = self.first.into_iter().zip(self.started);
+        for (index, (expect, (first, started))) in self.expects.iter().zip(watched).enumerate() {
+            let mut found = Found {
+                index,
+                expect,
+                unmet: &mut unmet,
+            };
+            found.counts(report, &first);
+            found.rules(report, first, &started);
+        }
+        unmet
+    }
+
+    fn begin(&mut self, index: usize, event: &Event<'_>, nominal: Timestamp) {
+        let Some((job, id)) = event.job else { return };
+        let expect = &self.expects[index];
+        let first = &mut self.first[index];
+        self.starts[index] += 1;
+        let most = expect.starts.or(expect.starts_max);
+        if most == self.starts[index].checked_sub(1) {
+            first.too_many.get_or_insert_with(|| line(event));
+        }
+        let late = nominal.duration_until(event.at);
+        if expect.max_lateness.is_some_and(|most| late > most) && first.lateness.is_none() {
+            first.lateness = Some((late, line(event)));
+        }
+        let wall = event
+            .at
+            .to_zoned_datetime(self.zones[job].clone())
+            .datetime();
+        if let Some((from, to)) = expect.never_between
+            && is_between(wall.time(), from, to)
+        {
+            first.between.get_or_insert_with(|| line(event));
+        }
+        if let Some(slots) = &expect.slots
+            && expect.concerns(id)
+            && let Some(slot) = written(event)
+        {
+            if !slots.contains(&slot) {
+                first.other_slot.get_or_insert_with(|| line(event));
+            }
+            self.started[index].insert(slot);
+        }
+    }
+}
+
+impl Sink for Checker<'_> {
+    fn take(&mut self, event: &Event<'_>) {
+        match &event.what {
+            Happening::Down => self.running = 0,
+            Happening::Attempt { .. } => self.running += 1,
+            Happening::AttemptEnd { result, .. } => {
+                if super::event::result_words(*result).0 != "interrupted" {
+                    self.running = self.running.saturating_sub(1);
+                }
+            }
+            Happening::Up
+            | Happening::ClockStep(_)
+            | Happening::Wait { .. }
+            | Happening::Start { .. }
+            | Happening::Backoff { .. }
+            | Happening::Requeue { .. }
+            | Happening::End { .. }
+            | Happening::Skip(_)
+            | Happening::Send { .. }
+            | Happening::Open { .. } => {}
+        }
+        let Some((_, id)) = event.job else { return };
+        let skip = event.what.skip_reason();
+        for index in 0..self.expects.len() {
+            let expect = &self.expects[index];
+            if let Happening::Attempt { .. } = event.what
+                && expect.peak_concurrency_max == Some(self.running.saturating_sub(1))
+            {
+                let first = &mut self.first[index];
+                first.concurrency.get_or_insert_with(|| line(event));
+            }
+            if !expect.concerns(id) {
+                continue;
+            }
+            let first = &mut self.first[index];
+            if let Some(reason) = skip {
+                first.skipped.get_or_insert_with(|| line(event));
+                if expect.no_skips.contains(&reason) {
+                    first.skip.get_or_insert_with(|| line(event));
+                }
+            }
+            if let Happening::End { outcome, .. } = &event.what
+                && outcome.state() == "failed"
+            {
+                first.failed.get_or_insert_with(|| line(event));
+            }
+            if let Happening::Attempt {
+                attempt: 1,
+                nominal,
+                ..
+            } = event.what
+            {
+                self.begin(index, event, nominal);
+            }
+        }
+    }
+}
+
+fn line(event: &Event<'_>) -> String {
+    let mut text = String::new();
+    write_line(&mut text, event);
+    text.trim_end().to_owned()
+}
+
+/// The wall time that was written for the event's slot.
+fn written(event: &Event<'_>) -> Option<DateTime> {
+    let Happening::Attempt { slot, .. } = &event.what else {
+        return None;
+    };
+    let text = slot.as_str();
+    let text = text.split(['[', '/']).next().unwrap_or(text);
+    text.trim_end_matches('Z').parse().ok()
+}
+
+fn is_between(time: Time, from: Time, to: Time) -> bool {
+    if from < to {
+        from <= time && time < to
+    } else {
+        time >= from || time < to
+    }
+}
+
+/// What is found against one expectation.
+struct Found<'a> {
+    index: usize,
+    expect: &'a Expect,
+    unmet: &'a mut Vec<Unmet>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, key: &'static str, expected: String, found: String, event: Option<String>) {
+        self.unmet.push(Unmet {
+            index: self.index,
+            job: self.expect.job.clone(),
+            key,
+            expected,
+            found,
+            event,
+        });
+    }
+
+    fn counts(&mut self, report: &Report, first: &First) {
+        let expect = self.expect;
+        let sum = |of: fn(&JobTotals) -> u64| -> u64 {
+            let jobs = report
+                .jobs
+                .iter()
+                .filter(|job| expect.concerns(&job.job_id));
+            jobs.map(of).sum()
+        };
+        let starts = sum(|job| job.starts);
+        let failed = sum(JobTotals::failures);
+        let skipped = sum(JobTotals::skips);
+        let exact = [
+            ("starts", expect.starts, starts, &first.too_many),
+            ("failed", expect.failed, failed, &first.failed),
+            ("skipped", expect.skipped, skipped, &first.skipped),
+        ];
+        for (key, wanted, found, event) in exact {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+                let event = event.clone().filter(|_| found > wanted);
+                self.add(key, format!("exactly {wanted}"), found.to_string(), event);
+            }
+        }
+        if let Some(least) = expect.starts_min.filter(|least| starts < *least) {
+            self.add(
+                "starts_min",
+                format!("at least {least}"),
+                starts.to_string(),
+                None,
+            );
+        }
+        if let Some(most) = expect.starts_max.filter(|most| starts > *most) {
+            let event = first.too_many.clone();
+            self.add(
+                "starts_max",
+                format!("at most {most}"),
+                starts.to_string(),
+                event,
+            );
+        }
+        let peak = report.concurrency.count;
+        if let Some(most) = expect.peak_concurrency_max.filter(|most| peak > *most) {
+            let event = first.concurrency.clone();
+            self.add(
+                "peak_concurrency_max",
+                format!("at most {most}"),
+                peak.to_string(),
+                event,
+            );
+        }
+    }
+
+    fn rules(&mut self, report: &Report, first: First, started: &BTreeSet<DateTime>) {
+        let expect = self.expect;
+        if let (Some(most), Some((late, event))) = (expect.max_lateness, first.lateness) {
+            let jobs = report
+                .jobs
+                .iter()
+                .filter(|job| expect.concerns(&job.job_id));
+            let worst = jobs.map(|job| job.lateness.longest()).max().unwrap_or(late);
+            self.add(
+                "max_lateness",
+                format!("at most {most:#}"),
+                format!("{worst:#}"),
+                Some(event),
+            );
+        }
+        if let (Some((from, to)), Some(event)) = (expect.never_between, first.between) {
+            let expected = format!(
+                "no start from {} to {}",
+                from.strftime("%H:%M"),
+                to.strftime("%H:%M")
+            );
+            self.add(
+                "never_between",
+                expected,
+                String::from("a start"),
+                Some(event),
+            );
+        }
+        if let Some(event) = first.skip {
+            let expected = format!("no slot skipped for {}", words(&expect.no_skips));
+            self.add("no_skips", expected, String::from("one was"), Some(event));
+        }
+        if let Some(slots) = &expect.slots
+            && slots.iter().collect::<BTreeSet<_>>() != started.iter().collect::<BTreeSet<_>>()
+        {
+            let event = first.other_slot;
+            self.add(
+                "slots",
+                spelled(slots.iter()),
+                spelled(started.iter()),
+                event,
+            );
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! From a decision to what it does: the state, the effects one by one, the next wake-up.
+
+use jiff::Timestamp;
+
+use crate::{
+    occurrence::{Cause, OccurrenceRef},
+    policy::{AttemptResult, Decision, Effect, Event as JobEvent, decide},
+};
+
+use super::{Run, Simulation, Standing};
+use crate::simulate::{Event, Happening, Sink, event::slot_of, lanes::Part};
+
+/// What happened to a run, as the worker would tell the policy.
+pub(super) enum Told {
+    Finished(AttemptResult),
+    LeaseLost,
+}
+
+impl Simulation {
+    /// Asks the policy about a job whose wake-up has come.
+    pub(super) fn wake(&mut self, job: usize, sink: &mut impl Sink) {
+        let now = self.wall();
+        let simulated = &self.jobs[job];
+        let decision = decide(&simulated.plan, &simulated.state, JobEvent::WakeUp, now);
+        self.follow(job, decision, sink);
+    }
+
+    /// Tells the end of an attempt, and asks the policy what it means.
+    pub(super) fn tell(&mut self, run: usize, told: Told, sink: &mut impl Sink) {
+        let Some(Run {
+            job,
+            occurrence,
+            attempts,
+            nominal,
+            ..
+        }) = self.runs[run].clone()
+        else {
+            return;
+        };
+        let now = self.wall();
+        let result = match told {
+            Told::Finished(result) => result,
+            Told::LeaseLost => AttemptResult::Failed(crate::occurrence::FailReason::Interrupted),
+        };
+        let simulated = &self.jobs[job];
+        if let Some(slot) = slot_of(&occurrence) {
+            sink.take(&Event {
+                at: now,
+                job: Some((job, &simulated.plan.job.id)),
+                what: Happening::AttemptEnd {
+                    slot,
+                    attempt: attempts,
+                    result,
+                },
+            });
+        }
+        let policies = &simulated.plan.job.policies;
+        let event = match told {
+            Told::Finished(result) => JobEvent::AttemptFinished {
+                occurrence: &occurrence,
+                result,
+                attempts_made: attempts,
+                policies,
+            },
+            Told::LeaseLost => JobEvent::LeaseLost {
+                occurrence: &occurrence,
+                attempts_made: attempts,
+                policies,
+            },
+        };
+        let decision = decide(&simulated.plan, &simulated.state, event, now);
+        let lane = simulated.lane;
+        self.lanes.give_back(lane, None);
+        self.follow(job, decision, sink);
+        if result == AttemptResult::Done {
+            self.enqueue(job, &occurrence, nominal, now);
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        job: usize,
+        occurrence: &OccurrenceRef,
+        nominal: Timestamp,
+        now: Timestamp,
+    ) {
+        let (Some(target), Some(slot)) = (&self.jobs[job].destination, slot_of(occurrence)) else {
+            return;
+        };
+        self.messages += 1;
+        let part = Part {
+            message: self.messages,
+            job,
+            slot: slot.clone(),
+            nominal,
+            enqueued_at: now,
+            first_attempt_at: None,
+            next_attempt_at: now,
+            attempts: 0,
+            begun: target.reply,
+        };
+        let lane = target.lane;
+        self.lanes.queue_part(lane, part);
+    }
+
+    fn follow(&mut self, job: usize, decision: Decision, sink: &mut impl Sink) {
+        for effect in &decision.effects {
+            self.tell_effect(job, effect, sink);
+            self.do_effect(job, effect);
+        }
+        let simulated = &mut self.jobs[job];
+        simulated.state = decision.state;
+        if simulated.wake_at != decision.wake_at {
+            if let Some(at) = simulated.wake_at {
+                self.wakes.remove(&(at, job));
+            }
+            self.wakes.extend(decision.wake_at.map(|at| (at, job)));
+            simulated.wake_at = decision.wake_at;
+        }
+    }
+
+    fn tell_effect(&self, job: usize, effect: &Effect, sink: &mut impl Sink) {
+        let what = match effect {
+            Effect::Wait { waiting, merged } => Happening::Wait {
+                slot: &waiting.slot,
+                nominal: waiting.nominal,
+                fire_at: waiting.fire_at,
+                cause: waiting.cause,
+                merged,
+            },
+            Effect::Start {
+                occurrence,
+                nominal,
+                fire_at,
+                cause,
+                merged,
+            } => {
+                let Some(slot) = slot_of(occurrence) else {
+                    return;
+                };
+                Happening::Start {
+                    slot,
+                    nominal: *nominal,
+                    fire_at: *fire_at,
+                    cause: *cause,
+                    merged,
+                }
+            }
+            Effect::Requeue { occurrence } => match slot_of(occurrence) {
+                Some(slot) => Happening::Requeue { slot },
+                None => return,
+            },
+            Effect::Backoff { occurrence, until } => match slot_of(occurrence) {
+                Some(slot) => Happening::Backoff {
+                    slot,
+                    until: *until,
+                },
+                None => return,
+            },
+            Effect::End {
+                occurrence,
+                outcome,
+            } => match slot_of(occurrence) {
+                Some(slot) => Happening::End {
+                    slot,
+                    outcome: *outcome,
+                },
+                None => return,
+            },
+            Effect::Skip(range) => Happening::Skip(range),
+        };
+        sink.take(&Event {
+            at: self.wall(),
+            job: Some((job, &self.jobs[job].plan.job.id)),
+            what,
+        });
+    }
+
+    fn do_effect(&mut self, job: usize, effect: &Effect) {
+        match effect {
+            Effect::Start {
+                occurrence,
+                nominal,
+                fire_at,
+                cause,
+                ..
+            } => self.begin(job, occurrence, *nominal, *fire_at, *cause),
+            Effect::Requeue { occurrence } => {
+                let now = self.wall();
+                let Some(place) = self.run_of(job, occurrence) else {
+                    return;
+                };
+                let lane = self.jobs[job].lane;
+                if let Some(run) = &mut self.runs[place] {
+                    run.due_at = now;
+                    run.standing = Standing::Queued;
+                    let (queued, cause) = (run.queued(place), run.cause);
+                    self.lanes.queue_run(lane, queued, cause);
+                }
+            }
+            Effect::Backoff { occurrence, .. } => {
+                if let Some(place) = self.run_of(job, occurrence)
+                    && let Some(run) = &mut self.runs[place]
+                {
+                    run.standing = Standing::Backoff;
+                }
+            }
+            Effect::End { occurrence, .. } => self.end(job, occurrence),
+            Effect::Wait { .. } | Effect::Skip(_) => {}
+        }
+    }
+
+    fn begin(
+        &mut self,
+        job: usize,
+        occurrence: &OccurrenceRef,
+        nominal: Timestamp,
+        due_at: Timestamp,
+        cause: Cause,
+    ) {
+        let run = Run {
+            job,
+            occurrence: occurrence.clone(),
+            nominal,
+            cause,
+            due_at,
+            attempts: 0,
+            standing: Standing::Queued,
+        };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.runs.push(None);
+            self.runs.len() - 1
+        });
+        let queued = run.queued(place);
+        self.runs[place] = Some(run);
+        self.jobs[job].runs.push(place);
+        self.lanes.queue_run(self.jobs[job].lane, queued, cause);
+    }
+
+    fn end(&mut self, job: usize, occurrence: &OccurrenceRef) {
+        let Some(place) = self.run_of(job, occurrence) else {
+            return;
+        };
+        let Some(run) = self.runs[place].take() else {
+            return;
+        };
+        let lane = self.jobs[job].lane;
+        match run.standing {
+            Standing::Queued => self.lanes.remove_run(lane, run.queued(place), run.cause),
+            // Ended by somebody else than its attempt.
+            Standing::Running { ends_at, .. } => {
+                if self.ends.remove(&(ends_at, job, place)) {
+                    self.lanes.give_back(lane, None);
+                }
+            }
+            Standing::Interrupted | Standing::Backoff => {}
+        }
+        self.jobs[job].runs.retain(|known| *known != place);
+        self.free.push(place);
+    }
+
+    fn run_of(&self, job: usize, occurrence: &OccurrenceRef) -> Option<usize> {
+        let is_it = |place: &&usize| {
+            self.runs[**place]
+                .as_ref()
+                .is_some_and(|run| run.occurrence == *occurrence)
+        };
+        self.jobs[job].runs.iter().find(is_it).copied()
+    }
+}
