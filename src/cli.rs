@@ -39,6 +39,7 @@ mod say;
 mod schema;
 mod show;
 mod signals;
+mod simulate;
 mod standing;
 mod table;
 mod transcript;
@@ -65,6 +66,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Next(next::Arguments),
+    Simulate(Box<simulate::Arguments>),
     List(list::Arguments),
     Show(show::Arguments),
     Runs(runs::Arguments),
@@ -98,6 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => runtime::work(run::run(arguments)),
         Command::Check(arguments) => check::run(arguments),
         Command::Next(arguments) => next::run(arguments),
+        Command::Simulate(arguments) => simulate::run(arguments),
         Command::List(arguments) => list::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),

@@ -14,6 +14,7 @@ use toml::de::DeTable;
 use crate::{
     directory::{Directory, Retention},
     job::Job,
+    simulate::Written,
 };
 
 mod directory;
@@ -22,10 +23,12 @@ mod fields;
 mod jobs;
 mod keys;
 mod known;
+mod lints;
 mod nearest;
 mod policies;
 mod problem;
 mod reader;
+mod scenario;
 mod schedules;
 mod schema;
 mod secrets;
@@ -39,6 +42,7 @@ pub(crate) use durations::parse as duration;
 #[cfg(feature = "cli")]
 pub(crate) use nearest::nearest;
 pub use problem::{Code, Label, Level, Position, Problem};
+pub use scenario::{LoadedScenario, parse_scenario};
 pub use schema::schema;
 
 use fields::Fields;
@@ -90,6 +94,8 @@ pub struct JobsFile {
     /// How long rows are kept; `None` where the file's word on it is wrong, so that nothing may be
     /// pruned.
     pub retention: Option<Retention>,
+    /// What `[simulate]` says, all of it optional; `None` where its word is wrong.
+    pub simulate: Option<Written>,
 }
 
 /// A job that is in the file and left out.
@@ -212,7 +218,12 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
             because,
         });
     }
-    JobsFile {
+    let names: Vec<&str> = file.entries("jobs").iter().map(|job| &*job.name).collect();
+    let simulate = match file.table("simulate") {
+        Some(table) => scenario::build(reader, table, Some(&names)),
+        None => (!file.has("simulate")).then(Written::default),
+    };
+    let file_read = JobsFile {
         timezone: file.owned_text("timezone"),
         max_concurrent: file.integer("max_concurrent").unwrap_or(MAX_CONCURRENT),
         directory: known.directory,
@@ -220,7 +231,10 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
         bad_jobs,
         prompt_files: prompt_files(&file),
         retention: retention(&file),
-    }
+        simulate,
+    };
+    lints::look(reader, &file, &file_read);
+    file_read
 }
 
 fn prompt_files(file: &Fields) -> Vec<PathBuf> {

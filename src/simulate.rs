@@ -23,7 +23,7 @@ pub use event::{Event, Happening, Sink};
 pub use expect::{Checker, Expect, Unmet};
 pub use fingerprint::zones_fingerprint;
 pub use histogram::Histogram;
-pub use log::Log;
+pub use log::{Log, LogSum};
 pub use report::{DestinationTotals, JobTotals, Peak, Report, Tally};
 pub use run::{SimulateError, Simulation};
 pub use scenario::{ClockStep, Failing, Outage, Rate, RunTime, Scenario, Window};

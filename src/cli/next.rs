@@ -16,8 +16,8 @@ use crate::{
     store::StoredJob,
 };
 
-mod ad_hoc;
-mod change;
+pub(in crate::cli) mod ad_hoc;
+pub(in crate::cli) mod change;
 mod json;
 pub(in crate::cli) mod preview;
 mod text;
@@ -201,7 +201,11 @@ fn stored(arguments: &Arguments, jobs: &[&Job]) -> Result<BTreeMap<JobId, Stored
     Ok(present.map(|row| (row.job.id.clone(), row)).collect())
 }
 
-fn left_out_note(path: &std::path::Path, file: &JobsFile, loaded: &Loaded) -> String {
+pub(in crate::cli) fn left_out_note(
+    path: &std::path::Path,
+    file: &JobsFile,
+    loaded: &Loaded,
+) -> String {
     let names: Vec<String> = file
         .bad_jobs
         .iter()

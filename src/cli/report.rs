@@ -21,13 +21,33 @@ const HELP_WIDTH: usize = 88;
 
 /// The report of `check`: the problems, what is left out because of them, and one last line.
 pub(super) fn text(path: &str, loaded: &Loaded, colour: Colour) -> String {
-    let renderer = match colour {
+    let mut report = problems(path, (&loaded.source, &loaded.problems), colour);
+    for line in left_out(loaded) {
+        let title = Severity::NOTE.primary_title(line.as_str());
+        report.push_str(&renderer(colour).render(&[Group::with_title(title)]));
+        report.push('\n');
+    }
+    report.push_str(&format!("{path}: {}\n", summary(loaded)));
+    report
+}
+
+fn renderer(colour: Colour) -> Renderer {
+    match colour {
         Colour::Plain => Renderer::plain(),
         Colour::Styled => Renderer::styled(),
-    };
+    }
+}
+
+/// The problems of a file, each at its place in the source.
+pub(super) fn problems(
+    path: &str,
+    (source, problems): (&str, &[Problem]),
+    colour: Colour,
+) -> String {
+    let renderer = renderer(colour);
     let mut report = String::new();
     let mut helps = BTreeSet::new();
-    for problem in &loaded.problems {
+    for problem in problems {
         let help = problem.help.as_deref().map(|help| {
             // A list of thirty keys is read once.
             if helps.insert(help) || help.len() < HELP_WIDTH {
@@ -36,16 +56,10 @@ pub(super) fn text(path: &str, loaded: &Loaded, colour: Colour) -> String {
                 String::from("as above")
             }
         });
-        let group = group(path, &loaded.source, problem, help.as_deref());
+        let group = group(path, source, problem, help.as_deref());
         report.push_str(&renderer.render(&[group]));
         report.push_str("\n\n");
     }
-    for line in left_out(loaded) {
-        let title = Severity::NOTE.primary_title(line.as_str());
-        report.push_str(&renderer.render(&[Group::with_title(title)]));
-        report.push('\n');
-    }
-    report.push_str(&format!("{path}: {}\n", summary(loaded)));
     report
 }
 

@@ -141,6 +141,16 @@ codes! {
     ClockChange = "clock-change",
     /// A cron expression that names days of the month and of the week.
     EitherDay = "either-day",
+    /// Not a scenario's moment, stretch, share or run time; or a window that is none.
+    BadScenario = "bad-scenario",
+    /// An expectation that nothing could meet.
+    ImpossibleExpectation = "impossible-expectation",
+    /// No job has this name.
+    UnknownJob = "unknown-job",
+    /// More jobs come due in one minute than may run at once.
+    Herd = "herd",
+    /// A job comes due again before its run has ended.
+    ShortPeriod = "short-period",
     /// The job's agent is not the chat's.
     AgentDiffers = "agent-differs",
     /// A quoted chat is not the chat that gets the result.

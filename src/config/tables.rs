@@ -4,9 +4,11 @@ use super::keys::{EntryKind, EntryTable, Key, Need, Shape, Since, Table};
 
 mod directory;
 mod jobs;
+mod simulate;
 
 use directory::{AGENT_KINDS, CHANNEL_KINDS, CHAT, RETENTION};
 use jobs::{JOB, POLICIES};
+pub(super) use simulate::SIMULATE;
 
 const fn key(name: &'static str, shape: Shape, doc: &'static str) -> Key {
     Key {
@@ -104,7 +106,11 @@ pub(super) static FILE: Table = Table {
             Shape::Table(&RETENTION),
             "How long rows are kept. What a chat showed is never pruned.",
         ),
-        later("simulate", "Inputs of a simulation."),
+        key(
+            "simulate",
+            Shape::Table(&SIMULATE),
+            "What `chatcron simulate` is told about the world, and what it must come to.",
+        ),
     ]],
     rules: &[],
 };

@@ -28,6 +28,15 @@ pub struct Log<W> {
     error: Option<io::Error>,
 }
 
+/// What can be said of a whole log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSum {
+    /// Its SHA-256.
+    pub sha256: String,
+    /// How many lines it has.
+    pub lines: u64,
+}
+
 impl<W: Write> Log<W> {
     /// A log that is written here.
     pub fn new(out: W) -> Self {
@@ -40,19 +49,21 @@ impl<W: Write> Log<W> {
         }
     }
 
-    /// Writes what is left; returns the SHA-256 of the whole log and the number of its lines.
+    /// Writes what is left; gives back where it was written, with what can be said of the whole.
     ///
     /// # Errors
     /// The first error of writing.
-    pub fn finish(mut self) -> io::Result<(String, u64)> {
+    pub fn finish(mut self) -> io::Result<(W, LogSum)> {
         self.flush();
-        match self.error {
-            Some(error) => Err(error),
-            None => {
-                self.out.flush()?;
-                Ok((HEXLOWER.encode(&self.hash.finalize()), self.lines))
-            }
+        if let Some(error) = self.error {
+            return Err(error);
         }
+        self.out.flush()?;
+        let sum = LogSum {
+            sha256: HEXLOWER.encode(&self.hash.finalize()),
+            lines: self.lines,
+        };
+        Ok((self.out, sum))
     }
 
     fn flush(&mut self) {

@@ -63,9 +63,9 @@ pub enum SimulateError {
 /// let mut simulation = Simulation::new(file.jobs, &file.directory.chats, 8, &scenario, from)?;
 /// let mut log = Log::new(Vec::new());
 /// simulation.run_until("2026-12-02T00:00:00Z".parse()?, &mut log);
-/// let (_, lines) = log.finish()?;
+/// let (_, sum) = log.finish()?;
 /// // It starts, its attempt begins and ends, and the occurrence ends.
-/// assert_eq!(lines, 4);
+/// assert_eq!(sum.lines, 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]

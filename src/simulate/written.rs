@@ -212,9 +212,8 @@ impl Written {
         let to = match (self.to, self.length) {
             (Some(_), Some(_)) => return Err(WindowError::TwoEnds),
             (Some(to), None) => to.resolve(zone, from)?,
-            (None, Some(length)) => from
-                .checked_add(length)
-                .map_err(|_| WindowError::OutOfRange(format!("{from} and {length:#}")))?,
+            (None, Some(length)) => after(from, length, zone)
+                .ok_or_else(|| WindowError::OutOfRange(format!("{from} and {length:#}")))?,
             (None, None) => return Err(WindowError::NoEnd),
         };
         if to <= from {
@@ -225,6 +224,19 @@ impl Written {
             Ok(Window { from, to })
         }
     }
+}
+
+/// Whole days are those of the calendar, so that a week of daily slots is seven of them also where
+/// the clock changes.
+fn after(from: Timestamp, length: SignedDuration, zone: &TimeZone) -> Option<Timestamp> {
+    let days = length.as_hours() / 24;
+    let rest = length - SignedDuration::from_hours(days * 24);
+    let wall = from.to_zoned_datetime(zone.clone()).datetime();
+    let end = wall
+        .checked_add(jiff::Span::new().try_days(days).ok()?)
+        .ok()?;
+    let end = zone.to_timestamp(end).ok()?;
+    end.checked_add(rest).ok()
 }
 
 impl Moment {

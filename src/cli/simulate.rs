@@ -1,0 +1,236 @@
+//! `chatcron simulate`: what a window, an outage or a clock change will do.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use jiff::{Timestamp, tz::TimeZone};
+
+use crate::{
+    cli::{Colour, Exit, failure::Failure, jobs_file, report, table::Screen, words},
+    clock::{Clock, SystemClock},
+    config::{JobsFile, Loaded},
+    job::Job,
+    simulate::{
+        Checker, Log, LogSum, Report, Scenario, Simulation, Tally, Unmet, Window, Written,
+        zones_fingerprint,
+    },
+};
+
+mod changes;
+mod expectations;
+mod golden;
+mod json;
+mod options;
+mod output;
+mod progress;
+mod scenario;
+mod text;
+
+use output::{LogTarget, Output};
+
+/// Show what the jobs of a file will do in a window, by the code that runs them.
+///
+/// Nothing is run and nothing is sent: agents and chats are made up, as the options and the
+/// `[simulate]` table of the file say. The same input gives the same events on every machine.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The jobs file.
+    #[arg(default_value = "jobs.toml")]
+    file: PathBuf,
+    #[command(flatten)]
+    world: options::World,
+    /// A file with the keys of `[simulate]`, in the place of that table.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Write it here instead of to the terminal.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Only totals: no event log and no hash of it, which is faster for very many events.
+    #[arg(long, conflicts_with_all = ["golden", "update_golden"])]
+    totals: bool,
+    /// Compare the event log with this file; a difference ends with 1.
+    #[arg(long, value_name = "FILE")]
+    golden: Option<PathBuf>,
+    /// Write the event log to the file of --golden instead of comparing.
+    #[arg(long, requires = "golden")]
+    update_golden: bool,
+    /// Write the expectations as JUnit XML here.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+/// The forms of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A report for people.
+    Text,
+    /// The report for programs.
+    Json,
+    /// The event log: one decision a line.
+    Jsonl,
+}
+
+/// What is simulated.
+struct Case<'a> {
+    file: &'a JobsFile,
+    written: Written,
+    window: Window,
+    scenario: Scenario,
+    zone: String,
+    max_concurrent: usize,
+}
+
+/// What came of it.
+struct Outcome {
+    report: Report,
+    log: Option<LogSum>,
+    kept: Option<Vec<u8>>,
+    zones: String,
+    unmet: Vec<Unmet>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let now = SystemClock.now();
+    let loaded = jobs_file::load(&arguments.file, now)?;
+    let Some(case) = prepare(arguments, &loaded, now)? else {
+        return Ok(Exit::DoesNotHold);
+    };
+    let mut output = Output::open(arguments.out.as_deref())?;
+    let mut junit = arguments.junit.as_deref().map(output::create).transpose()?;
+    let what = if arguments.update_golden {
+        golden::Use::Update
+    } else {
+        golden::Use::Compare
+    };
+    let golden = golden::Golden::open(arguments.golden.as_deref(), what)?;
+    let outcome = simulate(arguments, &case, &mut output)?;
+    let answer = match &golden {
+        Some(golden) => golden.settle(outcome.kept.as_deref().unwrap_or_default())?,
+        None => golden::Answer::NotAsked,
+    };
+    let jobs_left_out = loaded.has_errors();
+    match arguments.format {
+        Format::Text => {
+            let screen = output.screen(Screen::of_stdout());
+            output.text(&text::render(&case, &outcome, screen)?)?;
+        }
+        Format::Json => output.text(&json::render(&case, &outcome)?)?,
+        Format::Jsonl => eprint!("{}", text::sums(&outcome)),
+    }
+    output.end()?;
+    if let Some(junit) = &mut junit {
+        let file = arguments.file.display().to_string();
+        junit.text(&expectations::junit(&file, &case, &outcome, &answer))?;
+        junit.end()?;
+    }
+    eprint!("{}", expectations::failures(&outcome.unmet));
+    eprint!("{}", answer.text());
+    if jobs_left_out {
+        eprintln!(
+            "{}",
+            super::next::left_out_note(&arguments.file, case.file, &loaded)
+        );
+    }
+    let holds = outcome.unmet.is_empty() && !answer.differs() && !jobs_left_out;
+    Ok(if holds { Exit::Fine } else { Exit::DoesNotHold })
+}
+
+/// Puts together what is simulated; nothing where a file is too wrong for it, which is then told.
+fn prepare<'a>(
+    arguments: &Arguments,
+    loaded: &'a Loaded,
+    now: Timestamp,
+) -> Result<Option<Case<'a>>, Failure> {
+    let path = arguments.file.display().to_string();
+    let tell = || eprint!("{}", report::text(&path, loaded, Colour::of_stderr()));
+    let Some(file) = &loaded.file else {
+        tell();
+        return Ok(None);
+    };
+    let under = match &arguments.scenario {
+        Some(path) => scenario::load(path, file)?,
+        None => match &file.simulate {
+            Some(written) => Some(written.clone()),
+            None => {
+                tell();
+                None
+            }
+        },
+    };
+    let Some(under) = under else {
+        return Ok(None);
+    };
+    let written = arguments.world.written(file, &path)?.over(under);
+    let zone = file
+        .timezone
+        .clone()
+        .unwrap_or_else(|| words::common_zone(file.jobs.iter()));
+    let tz = words::zone(&zone);
+    let (window, world) = scenario::resolve(&written, &tz, today(now, &tz))?;
+    let max_concurrent = written.max_concurrent.unwrap_or(file.max_concurrent);
+    Ok(Some(Case {
+        file,
+        written,
+        window,
+        scenario: world,
+        zone,
+        max_concurrent: usize::try_from(max_concurrent).unwrap_or(usize::MAX),
+    }))
+}
+
+/// The beginning of the day.
+fn today(now: Timestamp, zone: &TimeZone) -> Timestamp {
+    let date = now.to_zoned_datetime(zone.clone()).date();
+    zone.to_timestamp(date.to_datetime(jiff::civil::Time::midnight()))
+        .unwrap_or(now)
+}
+
+fn simulate(
+    arguments: &Arguments,
+    case: &Case<'_>,
+    output: &mut Output,
+) -> Result<Outcome, Failure> {
+    let jobs: Vec<Job> = case.file.jobs.clone();
+    let zones = jobs.iter().map(|job| job.schedule.zone.as_str());
+    let zones = zones_fingerprint(zones, case.window).map_err(|error| failed(&error))?;
+    let chats = &case.file.directory.chats;
+    let begun = Simulation::new(
+        jobs,
+        chats,
+        case.max_concurrent,
+        &case.scenario,
+        case.window.from,
+    );
+    let mut simulation = begun.map_err(|error| failed(&error))?;
+    let tally = Tally::new(&simulation, case.window);
+    let checker = Checker::new(&case.written.expects, &simulation);
+    let is_log = arguments.format == Format::Jsonl;
+    let target = LogTarget {
+        out: is_log.then_some(output),
+        kept: arguments.golden.is_some().then(Vec::new),
+    };
+    let log = (!arguments.totals || is_log).then(|| Log::new(target));
+    let mut sinks = ((tally, checker), log);
+    progress::run(&mut simulation, case.window, &mut sinks);
+    simulation.close(&mut sinks);
+    let ((tally, checker), log) = sinks;
+    let report = tally.finish(&simulation);
+    let unmet = checker.finish(&report);
+    let finished = log.map(Log::finish).transpose();
+    let finished = finished.map_err(|error| output::unwritable(&error))?;
+    let (target, log) = finished.unzip();
+    Ok(Outcome {
+        report,
+        log,
+        kept: target.and_then(|target| target.kept),
+        zones,
+        unmet,
+    })
+}
+
+fn failed(error: &dyn std::error::Error) -> Failure {
+    Failure::new(Exit::DoesNotHold, error.to_string())
+}

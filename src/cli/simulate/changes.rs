@@ -1,0 +1,61 @@
+//! Every clock change in the window, and what it does to each job.
+
+use std::collections::BTreeMap;
+
+use jiff::{Timestamp, civil::DateTime};
+
+use crate::{
+    cli::{Exit, failure::Failure, next::change::next_change},
+    ids::JobId,
+    job::Job,
+    schedule::{Planner, ScheduleError},
+    simulate::Window,
+};
+
+/// A clock change of a zone.
+pub(super) struct Change<'a> {
+    pub(super) zone: &'a str,
+    pub(super) at: Timestamp,
+    pub(super) local_before: DateTime,
+    pub(super) local_after: DateTime,
+    /// The jobs in the zone, each with what the change does to it if anything.
+    pub(super) jobs: Vec<(&'a JobId, Option<String>)>,
+}
+
+/// The clock changes that the jobs meet, in the order of time.
+///
+/// # Errors
+/// Where a schedule cannot be planned.
+pub(super) fn met(jobs: &[Job], window: Window) -> Result<Vec<Change<'_>>, Failure> {
+    let mut changes: BTreeMap<(Timestamp, &str), Change<'_>> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.enabled) {
+        of_job(job, window, &mut changes)
+            .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
+    }
+    Ok(changes.into_values().collect())
+}
+
+fn of_job<'a>(
+    job: &'a Job,
+    window: Window,
+    changes: &mut BTreeMap<(Timestamp, &'a str), Change<'a>>,
+) -> Result<(), ScheduleError> {
+    let planner = Planner::new(&job.schedule, window.from)?;
+    let mut after = window.from;
+    while let Some(change) = next_change(&job.schedule, &planner, after)? {
+        if change.at >= window.to {
+            break;
+        }
+        after = change.at;
+        let zone = job.schedule.zone.as_str();
+        let known = changes.entry((change.at, zone)).or_insert(Change {
+            zone,
+            at: change.at,
+            local_before: change.local_before,
+            local_after: change.local_after,
+            jobs: Vec::new(),
+        });
+        known.jobs.push((&job.id, change.effect));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! What is right, job by job, and may not be meant all together.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    JobsFile,
+    fields::Fields,
+    nearest::listed,
+    problem::{Code, Problem},
+    reader::Reader,
+};
+use crate::{job::Job, schedule::Planner, simulate::RunTime};
+
+/// How far ahead is looked.
+const AHEAD: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// How many slots of one job are looked at.
+const SLOTS_MAX: usize = 64;
+/// A draw over at least so long is no herd.
+const SPREAD: SignedDuration = SignedDuration::from_mins(1);
+/// How many jobs are named.
+const NAMED: usize = 5;
+
+/// Looks at the good jobs of a file.
+pub(super) fn look(reader: &mut Reader<'_>, file: &Fields, read: &JobsFile) {
+    let enabled = read.jobs.iter().filter(|job| job.enabled);
+    let planned: Vec<(&Job, Planner)> = enabled
+        .filter_map(|job| Some((job, Planner::new(&job.schedule, reader.now).ok()?)))
+        .collect();
+    herd(reader, file, &planned, read.max_concurrent);
+    let times = read.simulate.iter().flat_map(|written| &written.run_times);
+    for (id, time) in times {
+        let job = planned.iter().find(|(job, _)| job.id == *id);
+        if let Some((job, planner)) = job {
+            short_period(reader, file, job, planner, *time);
+        }
+    }
+}
+
+/// More jobs in one minute than may run at once: some start late each time.
+fn herd(reader: &mut Reader<'_>, file: &Fields, planned: &[(&Job, Planner)], room: u32) {
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    if planned.len() <= room {
+        return;
+    }
+    let until = reader.now.saturating_add(AHEAD).unwrap_or(Timestamp::MAX);
+    let mut minutes: BTreeMap<i64, Vec<&Job>> = BTreeMap::new();
+    for (job, planner) in planned {
+        if job.schedule.jitter >= SPREAD {
+            continue;
+        }
+        let slots = planner.firing_between(reader.now, until).take(SLOTS_MAX);
+        for slot in slots {
+            let jobs = minutes
+                .entry(slot.nominal.as_second().div_euclid(60))
+                .or_default();
+            // One job that is often due is another matter.
+            if jobs.last().is_none_or(|last| last.id != job.id) {
+                jobs.push(job);
+            }
+        }
+    }
+    let worst = minutes.into_iter().rev().max_by_key(|(_, jobs)| jobs.len());
+    let Some((minute, jobs)) = worst.filter(|(_, jobs)| jobs.len() > room) else {
+        return;
+    };
+    let at = Timestamp::from_second(minute * 60).unwrap_or(reader.now);
+    let named = listed(jobs.iter().take(NAMED).map(|job| job.id.as_str()), "and");
+    let more = match jobs.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = jobs.first().map_or("", |job| job.id.as_str());
+    let Some(span) = schedule_span(file, first) else {
+        return;
+    };
+    reader.report(
+        Problem::warning(
+            Code::Herd,
+            span,
+            format!(
+                "{} jobs come due in one minute, and {room} may run at once: {at}",
+                jobs.len()
+            ),
+        )
+        .label(format!("{named}{more}"))
+        .help("the others wait for a place; move some, or spread them with `jitter = \"5m\"`"),
+    );
+}
+
+/// A job that comes due again before its run has ended: every other slot is skipped.
+fn short_period(
+    reader: &mut Reader<'_>,
+    file: &Fields,
+    job: &Job,
+    planner: &Planner,
+    time: RunTime,
+) {
+    let until = reader.now.saturating_add(AHEAD).unwrap_or(Timestamp::MAX);
+    let slots: Vec<Timestamp> = planner
+        .firing_between(reader.now, until)
+        .take(SLOTS_MAX)
+        .map(|planned| planned.nominal)
+        .collect();
+    let gaps = slots.windows(2).map(|pair| pair[0].duration_until(pair[1]));
+    let Some(gap) = gaps.min().filter(|gap| *gap < time.shortest) else {
+        return;
+    };
+    let Some(span) = schedule_span(file, job.id.as_str()) else {
+        return;
+    };
+    reader.report(
+        Problem::warning(
+            Code::ShortPeriod,
+            span,
+            format!(
+                "job `{}` comes due again after {gap:#}, and a run takes {:#}",
+                job.id, time.shortest
+            ),
+        )
+        .label("some of its slots meet a run, and are skipped")
+        .help("let it come less often"),
+    );
+}
+
+/// Where a job says when it runs.
+fn schedule_span(file: &Fields, name: &str) -> Option<std::ops::Range<usize>> {
+    let entry = file
+        .entries("jobs")
+        .iter()
+        .find(|entry| entry.name == name)?;
+    let keys = ["daily", "cron", "every", "at"];
+    let field = keys.iter().find_map(|key| entry.fields.field(key))?;
+    Some(field.span.clone())
+}
