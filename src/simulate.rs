@@ -16,6 +16,7 @@ mod log;
 mod report;
 mod run;
 mod scenario;
+mod timeline;
 mod world;
 mod written;
 
@@ -27,4 +28,5 @@ pub use log::{Log, LogSum};
 pub use report::{DestinationTotals, JobTotals, Peak, Report, Tally};
 pub use run::{SimulateError, Simulation};
 pub use scenario::{ClockStep, Failing, Outage, Rate, RunTime, Scenario, Window};
+pub use timeline::Timeline;
 pub use written::{Given, Moment, Stretch, WindowError, Written, parse};

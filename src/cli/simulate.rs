@@ -11,8 +11,8 @@ use crate::{
     config::{JobsFile, Loaded},
     job::Job,
     simulate::{
-        Checker, Log, LogSum, Report, Scenario, Simulation, Tally, Unmet, Window, Written,
-        zones_fingerprint,
+        Checker, Log, LogSum, Report, Scenario, Simulation, Tally, Timeline, Unmet, Window,
+        Written, zones_fingerprint,
     },
 };
 
@@ -71,6 +71,10 @@ enum Format {
     Json,
     /// The event log: one decision a line.
     Jsonl,
+    /// A timeline.
+    Svg,
+    /// A timeline in a page of its own, with totals.
+    Html,
 }
 
 /// What is simulated.
@@ -90,6 +94,8 @@ struct Outcome {
     kept: Option<Vec<u8>>,
     zones: String,
     unmet: Vec<Unmet>,
+    /// The timeline, where one is asked for.
+    drawing: String,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -118,6 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             output.text(&text::render(&case, &outcome, screen)?)?;
         }
         Format::Json => output.text(&json::render(&case, &outcome)?)?,
+        Format::Svg | Format::Html => output.text(&outcome.drawing)?,
         Format::Jsonl => eprint!("{}", text::sums(&outcome)),
     }
     output.end()?;
@@ -213,12 +220,21 @@ fn simulate(
         kept: arguments.golden.is_some().then(Vec::new),
     };
     let log = (!arguments.totals || is_log).then(|| Log::new(target));
-    let mut sinks = ((tally, checker), log);
+    let timeline = match arguments.format {
+        Format::Svg | Format::Html => Some(timeline(case, &simulation)?),
+        Format::Text | Format::Json | Format::Jsonl => None,
+    };
+    let mut sinks = ((tally, checker), (log, timeline));
     progress::run(&mut simulation, case.window, &mut sinks);
     simulation.close(&mut sinks);
-    let ((tally, checker), log) = sinks;
+    let ((tally, checker), (log, timeline)) = sinks;
     let report = tally.finish(&simulation);
     let unmet = checker.finish(&report);
+    let drawing = match timeline {
+        Some(timeline) if arguments.format == Format::Html => timeline.html(&report),
+        Some(timeline) => timeline.svg(),
+        None => String::new(),
+    };
     let finished = log.map(Log::finish).transpose();
     let finished = finished.map_err(|error| output::unwritable(&error))?;
     let (target, log) = finished.unzip();
@@ -228,7 +244,30 @@ fn simulate(
         kept: target.and_then(|target| target.kept),
         zones,
         unmet,
+        drawing,
     })
+}
+
+fn timeline(case: &Case<'_>, simulation: &Simulation) -> Result<Timeline, Failure> {
+    let changes = changes::met(&case.file.jobs, case.window)?;
+    let several = changes.iter().any(|change| change.zone != case.zone);
+    let changes = changes.iter().map(|change| {
+        let place = if several { change.zone } else { "" };
+        let (from, to) = (change.local_before.time(), change.local_after.time());
+        let words = format!(
+            "{} \u{2192} {} {place}",
+            words::clock(from),
+            words::clock(to)
+        );
+        (change.at, words.trim_end().to_owned())
+    });
+    let zone = (case.zone.as_str(), words::zone(&case.zone));
+    Ok(Timeline::new(
+        simulation,
+        case.window,
+        zone,
+        changes.collect(),
+    ))
 }
 
 fn failed(error: &dyn std::error::Error) -> Failure {
