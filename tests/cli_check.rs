@@ -64,6 +64,26 @@ fn a_right_file_ends_with_0_and_one_line() {
 }
 
 #[test]
+fn denied_warnings_end_with_1() {
+    for (file, exit) in [
+        ("bad/warnings.toml", 1),
+        ("bad/lints.toml", 1),
+        ("good/schedules.toml", 0),
+    ] {
+        let output = chatcron("tests/fixtures/jobs")
+            .args(["check", "--deny", "warnings", file])
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(exit),
+            "{file}: {}",
+            text(&output.stdout)
+        );
+    }
+}
+
+#[test]
 fn warnings_alone_end_with_0() {
     let folder = tempfile::tempdir().unwrap();
     let past = "timezone = \"UTC\"\n[agents.a]\nkind = \"echo\"\n[jobs.a]\nat = \"2001-01-01T00:00\"\ndeliver = \"history\"\nprompt = \"x\"\n";

@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chatcron::{
     ids::AgentName,
-    job::{Deliver, Mode, Policies, Weekdays, When},
+    job::{Deliver, Mode, Weekdays, When},
     occurrence::Cause,
     policy::JobPlan,
-    simulate::{Outage, Scenario, Window},
+    simulate::{Failing, Outage, Peak, Rate, Report, RunTime, Scenario, Tally, Window, totals},
 };
 use jiff::{SignedDuration, Timestamp, civil::time};
-use proptest::{prelude::*, strategy::ValueTree};
+use proptest::prelude::*;
 
 #[path = "simulate_laws/worlds.rs"]
 mod worlds;
 
-use worlds::{Line, Told, ends_well, jobs, simulation, whole, worlds};
+use worlds::{Line, Told, ends_well, simulation, whole, worlds};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
@@ -113,12 +113,7 @@ proptest! {
         // A chat is shared, so only jobs without one are each on their own.
         let mut jobs = jobs;
         for job in &mut jobs {
-            job.mode = Mode::Background {
-                deliver: Deliver::History,
-                agent: AgentName::new("main").unwrap(),
-                memory: false,
-                context: None,
-            };
+            job.mode = alone();
         }
         let all = whole(&jobs, &scenario, 100, window);
         for job in &jobs {
@@ -129,21 +124,108 @@ proptest! {
             prop_assert_eq!(among, alone.lines.iter().map(texts).collect::<Vec<_>>());
         }
     }
+
+    #[test]
+    fn quick_totals_are_those_of_every_event(
+        (jobs, scenario, room, window) in worlds(),
+        failing in any::<bool>(),
+    ) {
+        let mut jobs = jobs;
+        for (index, job) in jobs.iter_mut().enumerate() {
+            if let Mode::InChat { .. } = job.mode && index > 0 {
+                job.mode = alone();
+            }
+            job.schedule.jitter = SignedDuration::ZERO;
+        }
+        let mut scenario = Scenario { outages: Vec::new(), clock_steps: Vec::new(), ..scenario };
+        scenario.channel_failures.clear();
+        if !failing {
+            scenario.failures.clear();
+        }
+        let mut simulation = simulation(&jobs, &scenario, room, window.from);
+        let quick = totals(&simulation, &scenario, window);
+        let mut tally = Tally::new(&simulation, window);
+        simulation.run_until(window.to, &mut tally);
+        simulation.close(&mut tally);
+        let whole = tally.finish(&simulation);
+        // Where runs had to wait, or share a chat, there is no quick answer.
+        if let Some(quick) = quick {
+            for (quick, whole) in quick.jobs.iter().zip(&whole.jobs) {
+                prop_assert_eq!(quick, whole);
+            }
+            prop_assert_eq!(shown(&quick), shown(&whole));
+            prop_assert_eq!(quick.concurrency, whole.concurrency);
+            prop_assert_eq!(quick.herd_minutes, whole.herd_minutes);
+            prop_assert_eq!(quick.busiest, whole.busiest);
+        }
+    }
+}
+
+/// A job of its own, that shares no lane.
+fn alone() -> Mode {
+    Mode::Background {
+        deliver: Deliver::History,
+        agent: AgentName::new("main").unwrap(),
+        memory: false,
+        context: None,
+    }
+}
+
+fn shown(report: &Report) -> Vec<(String, u64, Peak)> {
+    let destinations = report.destinations.iter();
+    destinations
+        .map(|(name, totals)| (name.clone(), totals.messages, totals.peak_hour))
+        .collect()
+}
+
+#[test]
+fn quick_totals_are_given_where_jobs_are_on_their_own() {
+    let whens = [
+        When::Daily {
+            times: vec![time(2, 30, 0, 0), time(8, 0, 0, 0)],
+            days: Weekdays::ALL,
+        },
+        When::Cron("*/7 * * * *".to_owned()),
+        When::Every {
+            period: SignedDuration::from_secs(45),
+            anchor: None,
+        },
+    ];
+    let jobs: Vec<_> = whens.into_iter().enumerate().map(worlds::plain).collect();
+    let at = |text: &str| text.parse::<Timestamp>().unwrap();
+    let window = Window {
+        from: at("2027-03-20T00:00:30Z"),
+        to: at("2027-05-01T11:11:11Z"),
+    };
+    let job = jobs[1].id.clone();
+    let scenario = Scenario {
+        run_time: RunTime {
+            shortest: SignedDuration::from_secs(10),
+            longest: SignedDuration::from_mins(3),
+        },
+        failures: BTreeMap::from([(job, vec![Failing::Rate(Rate(200_000))])]),
+        ..Scenario::default()
+    };
+    let mut simulation = simulation(&jobs, &scenario, 3, window.from);
+    let quick = totals(&simulation, &scenario, window).unwrap();
+    let mut tally = Tally::new(&simulation, window);
+    simulation.run_until(window.to, &mut tally);
+    simulation.close(&mut tally);
+    let whole = tally.finish(&simulation);
+    assert_eq!(quick.jobs, whole.jobs);
+    assert_eq!(quick.concurrency, whole.concurrency);
+    assert_eq!(quick.busiest, whole.busiest);
+    assert_eq!(shown(&quick), shown(&whole));
+    assert!(quick.sum(|job| job.failures()) > 0 && quick.sum(|job| job.skips()) > 0);
 }
 
 #[test]
 fn a_made_up_run_says_that_it_is_one() {
-    let mut job = jobs()
-        .new_tree(&mut proptest::test_runner::TestRunner::deterministic())
-        .unwrap()
-        .current()
-        .remove(0);
-    job.schedule.when = When::Daily {
+    let when = When::Daily {
         times: vec![time(8, 0, 0, 0)],
         days: Weekdays::ALL,
     };
-    job.schedule.zone = "UTC".to_owned();
-    job.policies = Policies::default();
+    let job = worlds::plain((0, when));
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
     let scenario = Scenario {
         outages: vec![Outage {

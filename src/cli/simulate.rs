@@ -12,7 +12,7 @@ use crate::{
     job::Job,
     simulate::{
         Checker, Log, LogSum, Report, Scenario, Simulation, Tally, Timeline, Unmet, Window,
-        Written, zones_fingerprint,
+        Written, totals, zones_fingerprint,
     },
 };
 
@@ -212,6 +212,16 @@ fn simulate(
         case.window.from,
     );
     let mut simulation = begun.map_err(|error| failed(&error))?;
+    if let Some(report) = quick_totals(arguments, case, &simulation) {
+        return Ok(Outcome {
+            report,
+            log: None,
+            kept: None,
+            zones,
+            unmet: Vec::new(),
+            drawing: String::new(),
+        });
+    }
     let tally = Tally::new(&simulation, case.window);
     let checker = Checker::new(&case.written.expects, &simulation);
     let is_log = arguments.format == Format::Jsonl;
@@ -248,6 +258,17 @@ fn simulate(
     })
 }
 
+/// Totals alone, where nobody wants to see an event.
+fn quick_totals(arguments: &Arguments, case: &Case<'_>, simulation: &Simulation) -> Option<Report> {
+    let no_events = match arguments.format {
+        Format::Text | Format::Json => arguments.totals && case.written.expects.is_empty(),
+        Format::Jsonl | Format::Svg | Format::Html => false,
+    };
+    no_events
+        .then(|| totals(simulation, &case.scenario, case.window))
+        .flatten()
+}
+
 fn timeline(case: &Case<'_>, simulation: &Simulation) -> Result<Timeline, Failure> {
     let changes = changes::met(&case.file.jobs, case.window)?;
     let several = changes.iter().any(|change| change.zone != case.zone);
@@ -261,13 +282,21 @@ fn timeline(case: &Case<'_>, simulation: &Simulation) -> Result<Timeline, Failur
         );
         (change.at, words.trim_end().to_owned())
     });
+    let steps = case.scenario.clock_steps.iter().map(|step| {
+        let way = if step.by.is_negative() {
+            "back"
+        } else {
+            "forward"
+        };
+        (
+            step.at,
+            format!("set {way} {}", words::exact(step.by.abs())),
+        )
+    });
+    let mut changes: Vec<_> = changes.chain(steps).collect();
+    changes.sort();
     let zone = (case.zone.as_str(), words::zone(&case.zone));
-    Ok(Timeline::new(
-        simulation,
-        case.window,
-        zone,
-        changes.collect(),
-    ))
+    Ok(Timeline::new(simulation, case.window, zone, changes))
 }
 
 fn failed(error: &dyn std::error::Error) -> Failure {

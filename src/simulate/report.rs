@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     ids::JobId,
     occurrence::{Cause, FailReason, Outcome, SkipReason},
-    policy::AttemptResult,
+    policy::{AttemptResult, JobPlan, JobState},
 };
 
 use super::{Event, Happening, Histogram, Simulation, Sink, Window, event::SendState};
@@ -171,6 +171,15 @@ pub struct Tally {
     max_concurrent: u64,
     minute: i64,
     in_minute: u64,
+    order: Order,
+}
+
+/// Whether events come in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    ByTime,
+    /// Only those of each job do; what jobs do together is counted elsewhere.
+    ByJob,
 }
 
 impl Tally {
@@ -195,14 +204,46 @@ impl Tally {
             max_concurrent: simulation.max_concurrent() as u64,
             minute: i64::MIN,
             in_minute: 0,
+            order: Order::ByTime,
         }
+    }
+
+    /// Nothing yet, for the events of one job after the other.
+    pub(super) fn of_totals(simulation: &Simulation, window: Window) -> Self {
+        Self {
+            order: Order::ByJob,
+            ..Self::new(simulation, window)
+        }
+    }
+
+    /// Slots that started on time and were done.
+    pub(super) fn pass(
+        &mut self,
+        index: usize,
+        count: u64,
+        first: Option<Timestamp>,
+        last: Option<Timestamp>,
+    ) {
+        let job = &mut self.report.jobs[index];
+        job.starts += count;
+        job.done += count;
+        job.lateness.add_many(SignedDuration::ZERO, count);
+        job.first_start = job.first_start.or(first);
+        job.last_start = last.or(job.last_start);
     }
 
     /// The report, when the simulation stands at the end of the window.
     pub fn finish(mut self, simulation: &Simulation) -> Report {
         self.end_minute();
+        self.finish_at(simulation.plans().zip(simulation.states()))
+    }
+
+    /// The report, with what jobs have come to.
+    pub(super) fn finish_at<'j>(
+        mut self,
+        standing: impl Iterator<Item = (&'j JobPlan, &'j JobState)>,
+    ) -> Report {
         let after = self.report.window.to;
-        let standing = simulation.plans().zip(simulation.states());
         for (totals, (plan, state)) in self.report.jobs.iter_mut().zip(standing) {
             let over = plan.job.policies.max_runs;
             let goes_on = plan.job.enabled && over.is_none_or(|max| state.started_runs < max);
@@ -227,6 +268,9 @@ impl Tally {
     }
 
     fn start(&mut self, at: Timestamp) {
+        if self.order == Order::ByJob {
+            return;
+        }
         let minute = at.as_second().div_euclid(MINUTE);
         if minute != self.minute {
             self.end_minute();
@@ -279,8 +323,10 @@ impl Sink for Tally {
             Happening::Attempt {
                 attempt, nominal, ..
             } => {
-                self.running += 1;
-                self.report.concurrency.meet(self.running, event.at);
+                if self.order == Order::ByTime {
+                    self.running += 1;
+                    self.report.concurrency.meet(self.running, event.at);
+                }
                 if *attempt == 1 {
                     job.begin(event.at, *nominal);
                     job.caught_up += u64::from(self.catching_up[index]);

@@ -102,6 +102,16 @@ struct SimulatedJob {
     runs: Vec<usize>,
 }
 
+/// One job of a simulation that has not begun, for following it alone.
+pub(super) struct OneJob<'s> {
+    pub(super) index: usize,
+    pub(super) plan: &'s JobPlan,
+    pub(super) state: &'s JobState,
+    pub(super) world: &'s JobWorld,
+    pub(super) destination: Option<&'s str>,
+    pub(super) now: Timestamp,
+}
+
 #[derive(Debug, Clone)]
 struct Target {
     name: String,
@@ -250,6 +260,41 @@ impl Simulation {
     pub fn destinations(&self) -> impl Iterator<Item = &str> {
         let of_jobs = self.jobs.iter();
         of_jobs.filter_map(|job| Some(job.destination.as_ref()?.name.as_str()))
+    }
+
+    /// The names of the places that results go to, ascending and each once.
+    pub(super) fn destination_names(&self) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.destinations().collect();
+        names.into_iter().collect()
+    }
+
+    /// The jobs one by one.
+    pub(super) fn alone(&self) -> impl Iterator<Item = OneJob<'_>> {
+        let jobs = self.jobs.iter().enumerate();
+        jobs.map(|(index, job)| OneJob {
+            index,
+            plan: &job.plan,
+            state: &job.state,
+            world: &job.world,
+            destination: job.destination.as_ref().map(|to| to.name.as_str()),
+            now: self.now,
+        })
+    }
+
+    /// Whether any job may have to wait for the lane in which another one runs.
+    pub(super) fn shares_lanes(&self) -> bool {
+        let mut runs_in: BTreeMap<usize, usize> = BTreeMap::new();
+        for (index, job) in self.jobs.iter().enumerate() {
+            if runs_in.insert(job.lane, index).is_some() {
+                return true;
+            }
+        }
+        let mut delivering = self.jobs.iter().enumerate();
+        delivering.any(|(index, job)| {
+            let to = job.destination.as_ref().map(|to| to.lane);
+            let runner = to.and_then(|lane| runs_in.get(&lane));
+            runner.is_some_and(|runner| *runner != index)
+        })
     }
 
     /// Goes on to `to`, which is not part of it.

@@ -36,6 +36,10 @@ impl JobWorld {
         }
     }
 
+    pub(super) fn failing(&self) -> &[Failing] {
+        &self.failing
+    }
+
     /// How an attempt that begins at `begun_at` will end, and how long that takes.
     pub(super) fn attempt(
         &self,

@@ -179,7 +179,32 @@ pub(crate) fn jobs() -> impl Strategy<Value = Vec<Job>> {
     })
 }
 
-pub(crate) fn from() -> impl Strategy<Value = Timestamp> {
+/// A background job with the usual policies.
+pub(crate) fn plain((index, when): (usize, When)) -> Job {
+    Job {
+        id: JobId::new(format!("job-{index}")).unwrap(),
+        name: None,
+        enabled: true,
+        schedule: ScheduleSpec {
+            when,
+            zone: "Europe/Berlin".to_owned(),
+            from: None,
+            until: None,
+            exclude: Vec::new(),
+            jitter: SignedDuration::ZERO,
+        },
+        prompt: "x".to_owned(),
+        mode: Mode::Background {
+            deliver: Deliver::Chat(ChatName::new("me").unwrap()),
+            agent: AgentName::new("main").unwrap(),
+            memory: false,
+            context: None,
+        },
+        policies: Policies::default(),
+    }
+}
+
+fn from() -> impl Strategy<Value = Timestamp> {
     // Around clock changes of all the zones, and anywhere.
     prop_oneof![
         Just("2027-03-13T00:00:00Z"),
