@@ -25,6 +25,9 @@ use super::{
 
 mod decided;
 mod turn;
+mod turning_points;
+
+use turning_points::{TurningPoint, turning_points};
 
 /// Why nothing can be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -147,13 +150,6 @@ impl Run {
     fn queued(&self, place: usize) -> Queued {
         (self.due_at, self.job, place)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TurningPoint {
-    Down,
-    Up,
-    Step(SignedDuration),
 }
 
 impl Simulation {
@@ -350,47 +346,6 @@ impl Simulation {
         let end = self.ends.first().map(|(at, ..)| *at);
         turning.into_iter().chain(by_the_clock).chain(end).min()
     }
-
-    fn pass_turning_points(&mut self, sink: &mut impl Sink) {
-        while let Some((at, point)) = self.turning_points.get(self.passed).copied() {
-            if at > self.now {
-                return;
-            }
-            self.passed += 1;
-            let what = match point {
-                TurningPoint::Down => {
-                    self.crash();
-                    Happening::Down
-                }
-                TurningPoint::Up => {
-                    self.down = false;
-                    Happening::Up
-                }
-                TurningPoint::Step(by) => {
-                    self.offset = self.offset.saturating_add(by);
-                    Happening::ClockStep(by)
-                }
-            };
-            sink.take(&Event {
-                at: self.wall(),
-                job: None,
-                what,
-            });
-            if point == TurningPoint::Up {
-                self.recover(sink);
-            }
-        }
-    }
-
-    /// The process dies: what it was doing is interrupted.
-    fn crash(&mut self) {
-        self.down = true;
-        for (_, _, run) in std::mem::take(&mut self.ends) {
-            if let Some(run) = &mut self.runs[run] {
-                run.standing = Standing::Interrupted;
-            }
-        }
-    }
 }
 
 /// The last instant before this one.
@@ -411,40 +366,6 @@ fn host(url: &str) -> String {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     format!("{scheme}://{host}")
-}
-
-/// Outages that overlap or touch are one, so that each end is told once.
-fn turning_points(scenario: &Scenario, from: Timestamp) -> Vec<(Timestamp, TurningPoint)> {
-    let begun = scenario.outages.iter().filter(|outage| outage.to > from);
-    let mut outages: Vec<_> = begun
-        .map(|outage| super::Outage {
-            from: outage.from.max(from),
-            to: outage.to,
-        })
-        .collect();
-    outages.sort_unstable();
-    let mut points = Vec::new();
-    let mut last: Option<(Timestamp, Timestamp)> = None;
-    for outage in outages {
-        match &mut last {
-            Some((_, to)) if outage.from <= *to => *to = (*to).max(outage.to),
-            Some((begin, to)) => {
-                points.push((*begin, TurningPoint::Down));
-                points.push((*to, TurningPoint::Up));
-                last = Some((outage.from, outage.to));
-            }
-            None => last = Some((outage.from, outage.to)),
-        }
-    }
-    if let Some((begin, to)) = last {
-        points.push((begin, TurningPoint::Down));
-        points.push((to, TurningPoint::Up));
-    }
-    let steps = scenario.clock_steps.iter();
-    points.extend(steps.map(|step| (step.at, TurningPoint::Step(step.by))));
-    points.retain(|(at, _)| *at >= from);
-    points.sort_by_key(|(at, _)| *at);
-    points
 }
 
 /// The lane of a session, which a grant names.

@@ -1,0 +1,103 @@
+//! Reports about schedulers and gateways, as scenarios with their right outcome: each file has its
+//! jobs, its world and what it must come to. Those that wait for a policy of a later version say so
+//! in their first line, and the day that the policy is there they have to move.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops where something is missing"
+)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use chatcron::{
+    config::{self, Code, Level, Loaded},
+    simulate::{Checker, Simulation, Tally, Unmet},
+};
+use jiff::{Timestamp, tz};
+
+fn scenarios(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new("tests/fixtures/scenarios").join(folder);
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn load(path: &Path) -> Loaded {
+    let source = fs::read_to_string(path).unwrap();
+    let no_files = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    // Long before all of them, so that nothing is past.
+    config::parse(&source, &no_files, "2000-01-01T00:00:00Z".parse().unwrap())
+}
+
+fn unmet(path: &Path) -> Vec<Unmet> {
+    let loaded = load(path);
+    let errors: Vec<_> = loaded
+        .problems
+        .iter()
+        .filter(|problem| problem.level == Level::Error)
+        .collect();
+    assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+    let file = loaded.file.unwrap();
+    let written = file.simulate.unwrap();
+    assert!(
+        !written.expects.is_empty(),
+        "{} expects nothing",
+        path.display()
+    );
+    let zone = file.timezone.unwrap_or_else(|| "UTC".to_owned());
+    let zone = tz::db().get(&zone).unwrap();
+    let (window, scenario) = written.resolve(&zone, Timestamp::UNIX_EPOCH).unwrap();
+    let room = usize::try_from(file.max_concurrent).unwrap();
+    let chats = &file.directory.chats;
+    let mut simulation = Simulation::new(file.jobs, chats, room, &scenario, window.from).unwrap();
+    let checker = Checker::new(&written.expects, &simulation);
+    let mut sinks = (Tally::new(&simulation, window), checker);
+    simulation.run_until(window.to, &mut sinks);
+    simulation.close(&mut sinks);
+    let report = sinks.0.finish(&simulation);
+    sinks.1.finish(&report)
+}
+
+#[test]
+fn every_report_has_its_right_outcome() {
+    let paths = scenarios("");
+    assert!(paths.len() >= 27, "{}", paths.len());
+    let mut wrong = Vec::new();
+    for path in paths {
+        let unmet = unmet(&path);
+        if !unmet.is_empty() {
+            wrong.push(format!("{}: {unmet:#?}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_waits_for_a_later_version_is_refused_by_this_one_for_that_reason() {
+    for path in scenarios("later") {
+        let source = fs::read_to_string(&path).unwrap();
+        let waits_for = source.lines().next().unwrap().strip_prefix("# waits-for: ");
+        let waits_for = waits_for.unwrap_or_else(|| panic!("{}", path.display()));
+        let loaded = load(&path);
+        let errors: Vec<_> = loaded
+            .problems
+            .iter()
+            .filter(|problem| problem.level == Level::Error)
+            .collect();
+        assert_eq!(errors.len(), 1, "{}: {errors:?}", path.display());
+        assert_eq!(errors[0].code, Code::NotInThisVersion, "{}", path.display());
+        assert!(
+            errors[0].message.contains(waits_for),
+            "{}: {}",
+            path.display(),
+            errors[0].message
+        );
+    }
+}
