@@ -13,6 +13,7 @@ mod control;
 mod database;
 mod errand;
 mod exit;
+mod explain;
 mod failure;
 mod jobs_file;
 mod json;
@@ -66,6 +67,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Next(next::Arguments),
+    Explain(explain::Arguments),
     Simulate(Box<simulate::Arguments>),
     List(list::Arguments),
     Show(show::Arguments),
@@ -100,6 +102,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => runtime::work(run::run(arguments)),
         Command::Check(arguments) => check::run(arguments),
         Command::Next(arguments) => next::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::List(arguments) => list::run(arguments),
         Command::Show(arguments) => show::run(arguments),

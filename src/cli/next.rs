@@ -12,7 +12,8 @@ use crate::{
     clock::{Clock, SystemClock},
     config::{JobsFile, Loaded},
     ids::JobId,
-    job::Job,
+    job::{Job, ScheduleSpec},
+    schedule::Planner,
     store::StoredJob,
 };
 
@@ -58,13 +59,13 @@ pub(super) struct Arguments {
 
 /// After what time is asked.
 #[derive(Debug, Clone, Copy)]
-enum After {
+pub(in crate::cli) enum After {
     Instant(Timestamp),
     Wall(civil::DateTime),
 }
 
 impl After {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(in crate::cli) fn parse(text: &str) -> Result<Self, String> {
         if let Ok(instant) = text.parse() {
             return Ok(Self::Instant(instant));
         }
@@ -79,7 +80,7 @@ impl After {
         }
     }
 
-    fn in_zone(self, zone: &str) -> Result<Timestamp, Failure> {
+    pub(in crate::cli) fn in_zone(self, zone: &str) -> Result<Timestamp, Failure> {
         match self {
             Self::Instant(instant) => Ok(instant),
             Self::Wall(wall) => words::zone(zone).to_timestamp(wall).map_err(|error| {
@@ -199,6 +200,18 @@ fn stored(arguments: &Arguments, jobs: &[&Job]) -> Result<BTreeMap<JobId, Stored
     })?;
     let present = rows.into_iter().filter(|row| row.removed_at.is_none());
     Ok(present.map(|row| (row.job.id.clone(), row)).collect())
+}
+
+/// The starts of a schedule that belongs to no job of a database.
+pub(in crate::cli) fn starts_of(
+    spec: &ScheduleSpec,
+    after: Timestamp,
+    count: usize,
+) -> Result<Vec<preview::Start>, Failure> {
+    let planner = Planner::new(spec, after)
+        .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
+    let begin = preview::begin(spec, None, after);
+    Ok(preview::starts(&planner, None, &[], (begin, after), count))
 }
 
 pub(in crate::cli) fn left_out_note(

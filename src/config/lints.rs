@@ -1,12 +1,13 @@
 //! What is right, job by job, and may not be meant all together.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     JobsFile,
     fields::Fields,
+    keys::EntryKind,
     nearest::listed,
     problem::{Code, Problem},
     reader::Reader,
@@ -72,10 +73,7 @@ fn herd(reader: &mut Reader<'_>, file: &Fields, planned: &[(&Job, Planner)], roo
         more => format!(" and {more} more"),
     };
     let first = jobs.first().map_or("", |job| job.id.as_str());
-    let Some(span) = schedule_span(file, first) else {
-        return;
-    };
-    reader.report(
+    report(reader, file, first, |span| {
         Problem::warning(
             Code::Herd,
             span,
@@ -85,8 +83,8 @@ fn herd(reader: &mut Reader<'_>, file: &Fields, planned: &[(&Job, Planner)], roo
             ),
         )
         .label(format!("{named}{more}"))
-        .help("the others wait for a place; move some, or spread them with `jitter = \"5m\"`"),
-    );
+        .help("the others wait for a place; move some, or spread them with `jitter = \"5m\"`")
+    });
 }
 
 /// A job that comes due again before its run has ended: every other slot is skipped.
@@ -107,10 +105,7 @@ fn short_period(
     let Some(gap) = gaps.min().filter(|gap| *gap < time.shortest) else {
         return;
     };
-    let Some(span) = schedule_span(file, job.id.as_str()) else {
-        return;
-    };
-    reader.report(
+    report(reader, file, job.id.as_str(), |span| {
         Problem::warning(
             Code::ShortPeriod,
             span,
@@ -120,17 +115,24 @@ fn short_period(
             ),
         )
         .label("some of its slots meet a run, and are skipped")
-        .help("let it come less often"),
-    );
+        .help("let it come less often")
+    });
 }
 
-/// Where a job says when it runs.
-fn schedule_span(file: &Fields, name: &str) -> Option<std::ops::Range<usize>> {
-    let entry = file
-        .entries("jobs")
-        .iter()
-        .find(|entry| entry.name == name)?;
+/// Reports a problem where a job says when it runs.
+fn report(
+    reader: &mut Reader<'_>,
+    file: &Fields,
+    name: &str,
+    problem: impl FnOnce(Range<usize>) -> Problem,
+) {
+    let Some(entry) = file.entries("jobs").iter().find(|entry| entry.name == name) else {
+        return;
+    };
     let keys = ["daily", "cron", "every", "at"];
-    let field = keys.iter().find_map(|key| entry.fields.field(key))?;
-    Some(field.span.clone())
+    if let Some(field) = keys.iter().find_map(|key| entry.fields.field(key)) {
+        let problem = problem(field.span.clone());
+        let of_job = (&*entry.name, &entry.name_span);
+        reader.within(EntryKind::Job, of_job, |reader| reader.report(problem));
+    }
 }

@@ -75,7 +75,7 @@ pub(super) struct Options {
 
 /// A schedule that is given: the keys of a job, with the options that they came by.
 #[derive(Debug)]
-pub(super) struct Given<'a> {
+pub(in crate::cli) struct Given<'a> {
     keys: Vec<(&'static str, &'static str, Vec<&'a str>)>,
 }
 
@@ -105,12 +105,30 @@ impl Options {
     }
 }
 
-impl Given<'_> {
+impl<'a> Given<'a> {
+    /// An expression that is given by itself, with its zone by option.
+    pub(in crate::cli) fn cron(expression: &'a str, zone: Option<&'a str>) -> Self {
+        let mut keys = vec![("EXPR", "cron", vec![expression])];
+        keys.extend(zone.map(|zone| ("--tz", "timezone", vec![zone])));
+        Self { keys }
+    }
+
     /// The schedule.
     ///
     /// # Errors
     /// What is wrong with which option.
     pub(super) fn read(&self, now: Timestamp) -> Result<ScheduleSpec, Failure> {
+        self.read_with_warnings(now).map(|(spec, _)| spec)
+    }
+
+    /// The schedule, and what of it may not be meant.
+    ///
+    /// # Errors
+    /// What is wrong with which option.
+    pub(in crate::cli) fn read_with_warnings(
+        &self,
+        now: Timestamp,
+    ) -> Result<(ScheduleSpec, Vec<Problem>), Failure> {
         let (source, starts) = self.as_jobs_file();
         let no_files = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
         let loaded = config::parse(&source, &no_files, now);
@@ -121,8 +139,9 @@ impl Given<'_> {
         if let Some(problem) = error {
             return Err(self.failure(problem, &starts));
         }
+        let warnings = loaded.problems;
         let job = loaded.file.and_then(|file| file.jobs.into_iter().next());
-        job.map(|job| job.schedule)
+        job.map(|job| (job.schedule, warnings))
             .ok_or_else(|| Failure::new(Exit::Usage, "the schedule cannot be read"))
     }
 
