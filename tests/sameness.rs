@@ -1,0 +1,365 @@
+//! The simulator and the worker are one: the same jobs through an outage, a crash, slow and failing
+//! runs, clock steps and a clock change, and the same decisions at the same instants.
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "support/stepping.rs"]
+mod stepping;
+
+use std::collections::BTreeMap;
+
+use chatcron::{
+    ids::JobId,
+    occurrence::{OccurrenceRef, Outcome},
+    policy::{Effect, JournalEntry},
+    simulate::{
+        ClockStep, Event, Failing, Happening, Outage, Rate, RunTime, Scenario, Simulation, Sink,
+    },
+    store::{RunFilter, Store},
+};
+use jiff::{SignedDuration, Timestamp};
+use stepping::{JobsWorld, Stepping};
+
+const JOBS: &str = r#"
+timezone = "Europe/Berlin"
+max_concurrent = 3
+
+[jobs.night]
+daily   = "02:30"
+prompt  = "night"
+deliver = "me"
+
+[jobs.slow]
+every   = "20m"
+anchor  = "2026-01-01T00:05"
+timeout = "2h"
+prompt  = "slow"
+deliver = "me"
+
+[jobs.often]
+cron    = "*/13 * * * *"
+jitter  = "3m"
+prompt  = "often"
+deliver = "ops"
+
+[jobs.fails]
+cron    = "7 * * * *"
+retry   = { attempts = 3, backoff = ["30s", "2m"] }
+prompt  = "fails"
+deliver = "ops"
+
+[jobs.gives-up]
+every    = "3h"
+anchor   = "2026-01-01T00:11"
+catch_up = "none"
+max_runs = 6
+prompt   = "gives up"
+deliver  = "history"
+
+[jobs.chats]
+every  = "47m"
+anchor = "2026-01-01T00:02"
+chat   = "me"
+catch_up_window = "2h"
+prompt = "chats"
+
+[chats.me]
+channel = "phone"
+agent   = "main"
+
+[chats.ops]
+channel = "phone"
+agent   = "main"
+
+[channels.phone]
+kind = "console"
+
+[agents.main]
+kind = "echo"
+"#;
+
+const FROM: &str = "2027-03-27T06:00:30Z";
+const TO: &str = "2027-03-28T09:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn id(text: &str) -> JobId {
+    text.parse().unwrap()
+}
+
+/// The same world, told to both.
+fn scenario() -> (Scenario, JobsWorld) {
+    let mut run_times = BTreeMap::new();
+    let mut times = BTreeMap::new();
+    for (job, seconds) in [
+        ("night", 90),
+        ("slow", 1510),
+        ("often", 20),
+        ("fails", 9),
+        ("gives-up", 5),
+        ("chats", 75),
+    ] {
+        let time = SignedDuration::from_secs(seconds);
+        run_times.insert(id(job), RunTime::fixed(time));
+        times.insert(id(job), time);
+    }
+    let outages = vec![Outage {
+        from: at("2027-03-27T10:05:17Z"),
+        to: at("2027-03-27T13:20:00Z"),
+    }];
+    let clock_steps = vec![
+        ClockStep {
+            at: at("2027-03-27T18:03:00Z"),
+            by: SignedDuration::from_mins(40),
+        },
+        ClockStep {
+            at: at("2027-03-28T04:10:00Z"),
+            by: SignedDuration::from_mins(-25),
+        },
+    ];
+    let failures = BTreeMap::from([(id("fails"), vec![Failing::Rate(Rate::ALWAYS)])]);
+    let world = JobsWorld {
+        times,
+        failing: vec![id("fails")],
+        outages: outages
+            .iter()
+            .map(|outage| (outage.from, outage.to))
+            .collect(),
+        clock_steps: clock_steps.iter().map(|step| (step.at, step.by)).collect(),
+    };
+    let scenario = Scenario {
+        outages,
+        clock_steps,
+        run_times,
+        failures,
+        ..Scenario::default()
+    };
+    (scenario, world)
+}
+
+/// What was decided about each job, in order; and each attempt.
+#[derive(Debug, Default, PartialEq)]
+struct Ledger {
+    decisions: BTreeMap<JobId, Vec<String>>,
+    attempts: BTreeMap<JobId, Vec<String>>,
+}
+
+impl Ledger {
+    fn decided(&mut self, job: &JobId, line: String) {
+        self.decisions.entry(job.clone()).or_default().push(line);
+    }
+
+    fn attempted(&mut self, job: &JobId, line: String) {
+        self.attempts.entry(job.clone()).or_default().push(line);
+    }
+}
+
+impl Sink for Ledger {
+    fn take(&mut self, event: &Event<'_>) {
+        let Some((_, job)) = event.job else {
+            return;
+        };
+        let at = event.at;
+        match &event.what {
+            Happening::Wait {
+                slot,
+                fire_at,
+                cause,
+                ..
+            } => {
+                self.decided(
+                    job,
+                    format!("{at} wait {slot} {fire_at} {}", cause.as_str()),
+                );
+            }
+            Happening::Start {
+                slot,
+                nominal,
+                fire_at,
+                cause,
+                ..
+            } => {
+                self.decided(
+                    job,
+                    format!("{at} start {slot} {nominal} {fire_at} {}", cause.as_str()),
+                );
+            }
+            Happening::Backoff { slot, until } => {
+                self.decided(job, format!("{at} backoff {slot} {until}"))
+            }
+            Happening::Requeue { slot } => self.decided(job, format!("{at} requeue {slot}")),
+            Happening::End { slot, outcome } => {
+                self.decided(job, format!("{at} end {slot} {}", words(*outcome)))
+            }
+            Happening::Skip(range) => {
+                let reason = range.reason.as_str();
+                self.decided(
+                    job,
+                    format!(
+                        "{at} skip {} {} {} {reason}",
+                        range.first, range.last, range.count
+                    ),
+                );
+            }
+            Happening::Attempt { slot, attempt, .. } => {
+                self.attempted(job, format!("{at} began {slot} {attempt}"))
+            }
+            Happening::AttemptEnd { slot, attempt, .. } => {
+                self.attempted(job, format!("{at} ended {slot} {attempt}"))
+            }
+            Happening::Down
+            | Happening::Up
+            | Happening::ClockStep(_)
+            | Happening::Send { .. }
+            | Happening::Open { .. } => {}
+        }
+    }
+}
+
+fn words(outcome: Outcome) -> String {
+    format!("{} {}", outcome.state(), outcome.reason().unwrap_or("-"))
+}
+
+fn simulated() -> Ledger {
+    let (scenario, _) = scenario();
+    let file = stepping::read(JOBS, at(FROM));
+    let max_concurrent = usize::try_from(file.max_concurrent).unwrap();
+    let mut simulation = Simulation::new(
+        file.jobs,
+        &file.directory.chats,
+        max_concurrent,
+        &scenario,
+        at(FROM),
+    )
+    .unwrap();
+    let mut ledger = Ledger::default();
+    simulation.run_until(at(TO), &mut ledger);
+    ledger
+}
+
+async fn worked() -> Ledger {
+    let (_, world) = scenario();
+    let mut stepping = Stepping::new(JOBS, at(FROM), world).await;
+    stepping.run_until(at(TO)).await;
+    let mut ledger = Ledger::default();
+    for line in std::fs::read_to_string(stepping.journal()).unwrap().lines() {
+        let entry: JournalEntry = serde_json::from_str(line).unwrap();
+        let decided = entry.decided;
+        for effect in &decided.decision.effects {
+            ledger.decided(&decided.job.id, spelled(decided.now, effect));
+        }
+    }
+    let store = &stepping.store;
+    let mut runs = store.runs(&RunFilter::default()).await.unwrap();
+    runs.sort_by_key(|run| run.run_id);
+    for run in runs.iter().filter(|run| run.run_id.is_some()) {
+        let slot = run.slot.as_ref().unwrap();
+        for attempt in store.attempts(run.run_id.unwrap()).await.unwrap() {
+            let number = attempt.attempt;
+            ledger.attempted(
+                &run.job_id,
+                format!("{} began {slot} {number}", attempt.started_at),
+            );
+            if let Some(ended_at) = attempt.ended_at {
+                ledger.attempted(&run.job_id, format!("{ended_at} ended {slot} {number}"));
+            }
+        }
+    }
+    ledger
+}
+
+fn spelled(now: Timestamp, effect: &Effect) -> String {
+    let slot = |occurrence: &OccurrenceRef| match occurrence {
+        OccurrenceRef::Scheduled(slot) | OccurrenceRef::Backfill(_, slot) => slot.clone(),
+        OccurrenceRef::Manual(request) => panic!("nobody triggered {request}"),
+    };
+    match effect {
+        Effect::Wait { waiting, .. } => {
+            format!(
+                "{now} wait {} {} {}",
+                waiting.slot,
+                waiting.fire_at,
+                waiting.cause.as_str()
+            )
+        }
+        Effect::Start {
+            occurrence,
+            nominal,
+            fire_at,
+            cause,
+            ..
+        } => {
+            format!(
+                "{now} start {} {nominal} {fire_at} {}",
+                slot(occurrence),
+                cause.as_str()
+            )
+        }
+        Effect::Requeue { occurrence } => format!("{now} requeue {}", slot(occurrence)),
+        Effect::Backoff { occurrence, until } => {
+            format!("{now} backoff {} {until}", slot(occurrence))
+        }
+        Effect::End {
+            occurrence,
+            outcome,
+        } => format!("{now} end {} {}", slot(occurrence), words(*outcome)),
+        Effect::Skip(range) => {
+            format!(
+                "{now} skip {} {} {} {}",
+                range.first,
+                range.last,
+                range.count,
+                range.reason.as_str()
+            )
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_worker_decides_as_the_simulator_said_it_would() {
+    let (said, did) = (simulated(), worked().await);
+    for (job, lines) in &said.decisions {
+        let empty = Vec::new();
+        let worked = did.decisions.get(job).unwrap_or(&empty);
+        let first = lines.iter().zip(worked).position(|(said, did)| said != did);
+        let first = first.unwrap_or(lines.len().min(worked.len()));
+        assert!(
+            lines == worked,
+            "{job} differs from line {first}:\nsimulated {:#?}\nworked    {:#?}",
+            &lines[first.saturating_sub(2)..lines.len().min(first + 3)],
+            &worked[first.saturating_sub(2).min(worked.len())..worked.len().min(first + 3)],
+        );
+    }
+    assert_eq!(said, did);
+    if cfg!(feature = "other-rule") {
+        return;
+    }
+    let all: Vec<&String> = said.decisions.values().flatten().collect();
+    for (what, at_least) in [
+        ("overlap", 10),
+        ("catch-up", 3),
+        ("missed", 2),
+        ("superseded", 1),
+        ("backoff", 20),
+        ("failed", 10),
+        ("T02:30:00[Europe/Berlin]", 2),
+    ] {
+        let found = all.iter().filter(|line| line.contains(what)).count();
+        assert!(found >= at_least, "the scenario has only {found} of {what}");
+    }
+}
+
+/// With the feature `other-rule`, no slot is inside its catch-up window: that is seen in what the
+/// simulator says, and the test above finds the worker of the same mind.
+#[test]
+fn a_rule_that_is_changed_in_the_policy_changes_what_is_simulated() {
+    let said = simulated();
+    let caught_up = said
+        .decisions
+        .values()
+        .flatten()
+        .filter(|line| line.ends_with(" catch-up"));
+    assert_eq!(caught_up.count() > 0, !cfg!(feature = "other-rule"));
+}
