@@ -5,7 +5,12 @@
     reason = "a test stops where something is missing"
 )]
 
-use std::{fs, path::Path, process::Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -292,6 +297,51 @@ fn good_jobs_are_simulated_beside_bad_ones_and_that_is_said() {
         "{}",
         err(&output)
     );
+}
+
+#[test]
+fn run_times_come_from_a_database_where_nothing_else_is_said() {
+    let folder = Folder::with(JOBS);
+    let output = folder.simulate(&["--history", "chatcron.db"]);
+    assert_eq!(code(&output), 3);
+    assert!(err(&output).contains("no database"), "{}", err(&output));
+    let chatcron = || {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("chatcron"));
+        command
+            .current_dir(folder.0.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    let mut worker = chatcron().arg("run").spawn().unwrap();
+    // The worker makes the database, and then knows the jobs.
+    let triggered = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        chatcron()
+            .args(["trigger", "budget", "--wait"])
+            .status()
+            .unwrap()
+            .success()
+    });
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert!(triggered);
+    let began_and_ended = |output: &Output| {
+        let at = |event: &str| {
+            let mut lines = out(output).lines();
+            let line = lines.find(|line| line.contains(event) && line.contains("budget"));
+            serde_json::from_str::<Value>(line.unwrap()).unwrap()["at"].clone()
+        };
+        (at("\"attempt\""), at("\"attempt-end\""))
+    };
+    let history = ["--format", "jsonl", "--history", "chatcron.db"];
+    // An echo takes no time.
+    let (began, ended) = began_and_ended(&folder.simulate(&history));
+    assert_eq!(began, ended);
+    let both = [&history[..], &["--run-time", "budget=7s"]].concat();
+    let (began, ended) = began_and_ended(&folder.simulate(&both));
+    assert_eq!(began, "2027-03-22T07:00:00Z");
+    assert_eq!(ended, "2027-03-22T07:00:07Z");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::{
 mod changes;
 mod expectations;
 mod golden;
+mod history;
 mod json;
 mod options;
 mod output;
@@ -42,6 +43,10 @@ pub(super) struct Arguments {
     /// A file with the keys of `[simulate]`, in the place of that table.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// A database: how long attempts take is drawn from what the jobs' own runs took, where nothing
+    /// else is said of them.
+    #[arg(long, value_name = "DB")]
+    history: Option<PathBuf>,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -170,7 +175,10 @@ fn prepare<'a>(
     let Some(under) = under else {
         return Ok(None);
     };
-    let written = arguments.world.written(file, &path)?.over(under);
+    let mut written = arguments.world.written(file, &path)?.over(under);
+    if let Some(database) = &arguments.history {
+        written = written.over(history::run_times(database, &file.jobs)?);
+    }
     let zone = file
         .timezone
         .clone()
