@@ -218,9 +218,14 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
             because,
         });
     }
-    let names: Vec<&str> = file.entries("jobs").iter().map(|job| &*job.name).collect();
+    let names_of = |key| file.entries(key).iter().map(|entry| &*entry.name).collect();
+    let (job_names, chat_names): (Vec<&str>, Vec<&str>) = (names_of("jobs"), names_of("chats"));
+    let names = scenario::Names {
+        jobs: &job_names,
+        chats: &chat_names,
+    };
     let simulate = match file.table("simulate") {
-        Some(table) => scenario::build(reader, table, Some(&names)),
+        Some(table) => scenario::build(reader, table, Some(names)),
         None => (!file.has("simulate")).then(Written::default),
     };
     let file_read = JobsFile {

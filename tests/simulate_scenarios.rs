@@ -13,8 +13,8 @@ use std::{
 };
 
 use chatcron::{
-    config::{self, Code, Level, Loaded},
-    simulate::{Checker, Simulation, Tally, Unmet},
+    config::{self, Code, Level, Loaded, Problem},
+    simulate::{Checker, Log, Simulation, Tally, Unmet},
 };
 use jiff::{Timestamp, tz};
 
@@ -36,21 +36,14 @@ fn load(path: &Path) -> Loaded {
     config::parse(&source, &no_files, "2000-01-01T00:00:00Z".parse().unwrap())
 }
 
-fn unmet(path: &Path) -> Vec<Unmet> {
+fn simulate(path: &Path, log: &mut Log<Vec<u8>>) -> Vec<Unmet> {
     let loaded = load(path);
-    let errors: Vec<_> = loaded
-        .problems
-        .iter()
-        .filter(|problem| problem.level == Level::Error)
-        .collect();
+    let errors = errors(&loaded);
     assert!(errors.is_empty(), "{}: {errors:?}", path.display());
     let file = loaded.file.unwrap();
     let written = file.simulate.unwrap();
-    assert!(
-        !written.expects.is_empty(),
-        "{} expects nothing",
-        path.display()
-    );
+    let name = path.display();
+    assert!(!written.expects.is_empty(), "{name} expects nothing");
     let zone = file.timezone.unwrap_or_else(|| "UTC".to_owned());
     let zone = tz::db().get(&zone).unwrap();
     let (window, scenario) = written.resolve(&zone, Timestamp::UNIX_EPOCH).unwrap();
@@ -58,11 +51,28 @@ fn unmet(path: &Path) -> Vec<Unmet> {
     let chats = &file.directory.chats;
     let mut simulation = Simulation::new(file.jobs, chats, room, &scenario, window.from).unwrap();
     let checker = Checker::new(&written.expects, &simulation);
-    let mut sinks = (Tally::new(&simulation, window), checker);
+    let mut sinks = ((Tally::new(&simulation, window), checker), log);
     simulation.run_until(window.to, &mut sinks);
     simulation.close(&mut sinks);
-    let report = sinks.0.finish(&simulation);
-    sinks.1.finish(&report)
+    let ((tally, checker), _) = sinks;
+    checker.finish(&tally.finish(&simulation))
+}
+
+fn errors(loaded: &Loaded) -> Vec<&Problem> {
+    let of_level = |problem: &&Problem| problem.level == Level::Error;
+    loaded.problems.iter().filter(of_level).collect()
+}
+
+#[test]
+fn the_events_are_the_same_bytes_in_every_build_and_on_every_machine() {
+    let mut log = Log::new(Vec::new());
+    for path in scenarios("") {
+        simulate(&path, &mut log);
+    }
+    let (_, sum) = log.finish().unwrap();
+    let kept = fs::read_to_string("tests/fixtures/scenarios/events.sha256").unwrap();
+    // Written anew with every new scenario, and with every rule that changes.
+    assert_eq!(format!("{}\n", sum.sha256), kept);
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn every_report_has_its_right_outcome() {
     assert!(paths.len() >= 27, "{}", paths.len());
     let mut wrong = Vec::new();
     for path in paths {
-        let unmet = unmet(&path);
+        let unmet = simulate(&path, &mut Log::new(Vec::new()));
         if !unmet.is_empty() {
             wrong.push(format!("{}: {unmet:#?}", path.display()));
         }
@@ -86,11 +96,7 @@ fn what_waits_for_a_later_version_is_refused_by_this_one_for_that_reason() {
         let waits_for = source.lines().next().unwrap().strip_prefix("# waits-for: ");
         let waits_for = waits_for.unwrap_or_else(|| panic!("{}", path.display()));
         let loaded = load(&path);
-        let errors: Vec<_> = loaded
-            .problems
-            .iter()
-            .filter(|problem| problem.level == Level::Error)
-            .collect();
+        let errors = errors(&loaded);
         assert_eq!(errors.len(), 1, "{}: {errors:?}", path.display());
         assert_eq!(errors[0].code, Code::NotInThisVersion, "{}", path.display());
         assert!(

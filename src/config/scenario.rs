@@ -60,18 +60,25 @@ pub fn parse_scenario(source: &str) -> LoadedScenario {
     }
 }
 
-/// A scenario from its table. `jobs` are the names of jobs that there are, where that is known.
+/// The names that there are, where that is known.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'n> {
+    pub(super) jobs: &'n [&'n str],
+    pub(super) chats: &'n [&'n str],
+}
+
+/// A scenario from its table.
 pub(super) fn build(
     reader: &mut Reader<'_>,
     fields: &Fields,
-    jobs: Option<&[&str]>,
+    names: Option<Names<'_>>,
 ) -> Option<Written> {
-    let (written, wrong) = reader.watching(|reader| assemble(reader, fields, jobs));
+    let (written, wrong) = reader.watching(|reader| assemble(reader, fields, names));
     (!wrong).then_some(written)
 }
 
-fn assemble(reader: &mut Reader<'_>, fields: &Fields, jobs: Option<&[&str]>) -> Written {
-    let mut writing = Writing { reader, jobs };
+fn assemble(reader: &mut Reader<'_>, fields: &Fields, names: Option<Names<'_>>) -> Written {
+    let mut writing = Writing { reader, names };
     let moment = |writing: &mut Writing<'_, '_>, key| {
         let (text, span) = fields.spanned_text(key)?;
         writing.read(&span, parse::moment(text))
@@ -112,8 +119,7 @@ fn assemble(reader: &mut Reader<'_>, fields: &Fields, jobs: Option<&[&str]>) -> 
         }
     }
     for (name, text, span) in entries(fields, "channel_fail") {
-        let chat = ChatName::new(name).map_err(|error| error.to_string());
-        if let Some(chat) = writing.read(&span, chat)
+        if let Some(chat) = writing.chat(&name, &span)
             && let Some(rate) = writing.read(&span, parse::rate(&text))
         {
             written.channel_failures.push((chat, rate));
@@ -140,7 +146,7 @@ fn entries<'f>(
 
 struct Writing<'r, 'a> {
     reader: &'r mut Reader<'a>,
-    jobs: Option<&'r [&'r str]>,
+    names: Option<Names<'r>>,
 }
 
 impl Writing<'_, '_> {
@@ -175,20 +181,38 @@ impl Writing<'_, '_> {
     fn job(&mut self, name: &str, span: &Range<usize>) -> Option<JobId> {
         let id = JobId::new(name).map_err(|error| error.to_string());
         let id = self.read(span, id)?;
-        let Some(jobs) = self.jobs.filter(|jobs| !jobs.contains(&name)) else {
-            return Some(id);
+        let known = self.names.map(|names| names.jobs);
+        self.known(Code::UnknownJob, "job", (name, span), known)
+            .then_some(id)
+    }
+
+    fn chat(&mut self, name: &str, span: &Range<usize>) -> Option<ChatName> {
+        let chat = ChatName::new(name).map_err(|error| error.to_string());
+        let chat = self.read(span, chat)?;
+        let known = self.names.map(|names| names.chats);
+        self.known(Code::UnknownChat, "chat", (name, span), known)
+            .then_some(chat)
+    }
+
+    /// Whether there is such a thing, or nobody can say yet.
+    fn known(
+        &mut self,
+        code: Code,
+        kind: &str,
+        (name, span): (&str, &Range<usize>),
+        known: Option<&[&str]>,
+    ) -> bool {
+        let Some(known) = known.filter(|known| !known.contains(&name)) else {
+            return true;
         };
-        let problem = Problem::error(
-            Code::UnknownJob,
-            span.clone(),
-            format!("there is no job `{name}`"),
-        );
+        let message = format!("there is no {kind} `{name}`");
+        let problem = Problem::error(code, span.clone(), message);
         self.reader
-            .report(match nearest(name, jobs.iter().copied()) {
+            .report(match nearest(name, known.iter().copied()) {
                 Some(near) => problem.label(format!("did you mean `{near}`?")),
-                None => problem.label("not a job of this file"),
+                None => problem.label(format!("not a {kind} of this file")),
             });
-        None
+        false
     }
 
     fn expect(&mut self, fields: &Fields, span: &Range<usize>) -> Option<Expect> {

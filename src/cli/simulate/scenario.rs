@@ -7,6 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::{
     cli::{Colour, Exit, failure::Failure, report},
     config::{self, JobsFile},
+    ids::ChatName,
     simulate::{Scenario, Window, WindowError, Written},
 };
 
@@ -43,6 +44,11 @@ pub(super) fn load(path: &Path, file: &JobsFile) -> Result<Option<Written>, Fail
             &jobs,
             &format!("what `{name}` is for"),
         )?;
+    }
+    let chats: Vec<&str> = file.directory.chats.keys().map(ChatName::as_str).collect();
+    for (chat, _) in &written.channel_failures {
+        let place = format!("what `{name}` is for");
+        options::known("channel_fail", "chat", chat.as_str(), &chats, &place)?;
     }
     Ok(Some(written))
 }
