@@ -3,16 +3,17 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    job::{CatchUp, OnInterrupt, Overlap, Policies},
+    job::{CatchUp, Overlap},
     occurrence::{Cause, FailReason, OccurrenceKind, OccurrenceRef, Outcome, SkipReason, Slot},
 };
 
 use super::{
-    ActiveRun, AttemptResult, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal,
-    SkippedRange, WaitingSlot,
+    ActiveRun, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal, SkippedRange,
+    WaitingSlot,
 };
 
 mod account;
+mod attempt;
 
 use account::{Starting, account};
 
@@ -186,121 +187,6 @@ impl Draft {
     fn end_waiting(&mut self, slot: &WaitingSlot, outcome: Outcome) {
         self.effects.push(Effect::End {
             occurrence: OccurrenceRef::Scheduled(slot.slot.clone()),
-            outcome,
-        });
-    }
-
-    fn attempt_finished(
-        &mut self,
-        plan: &JobPlan,
-        occurrence: &OccurrenceRef,
-        result: AttemptResult,
-        attempts_made: u32,
-        policies: &Policies,
-        now: Timestamp,
-    ) {
-        let reason = match result {
-            AttemptResult::Done => return self.end(occurrence, Outcome::Done),
-            AttemptResult::Silent => return self.end(occurrence, Outcome::Silent),
-            AttemptResult::Failed(reason) => reason,
-        };
-        let until = now
-            .saturating_add(policies.retry.backoff_after(attempts_made))
-            .unwrap_or(now);
-        match self.may_try_again(plan, reason, attempts_made, policies, until) {
-            Ok(()) => self.back_off(occurrence, until),
-            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
-        }
-    }
-
-    fn lease_lost(
-        &mut self,
-        plan: &JobPlan,
-        occurrence: &OccurrenceRef,
-        attempts_made: u32,
-        policies: &Policies,
-        now: Timestamp,
-    ) {
-        if !self
-            .state
-            .active
-            .iter()
-            .any(|run| run.occurrence == *occurrence)
-        {
-            return;
-        }
-        let again = match policies.on_interrupt {
-            OnInterrupt::Fail => Err(FailReason::Interrupted),
-            OnInterrupt::Retry => {
-                self.may_try_again(plan, FailReason::Interrupted, attempts_made, policies, now)
-            }
-        };
-        match again {
-            // The restart was wait enough; the attempts bound a job that kills its process.
-            Ok(()) => self.effects.push(Effect::Requeue {
-                occurrence: occurrence.clone(),
-            }),
-            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
-        }
-    }
-
-    /// Whether another attempt may begin at `at`; if not, why the occurrence has failed.
-    fn may_try_again(
-        &self,
-        plan: &JobPlan,
-        reason: FailReason,
-        attempts_made: u32,
-        policies: &Policies,
-        at: Timestamp,
-    ) -> Result<(), FailReason> {
-        let curable = match reason {
-            FailReason::Transient | FailReason::Timeout | FailReason::Interrupted => true,
-            FailReason::Permanent
-            | FailReason::Panicked
-            | FailReason::AfterEffects
-            | FailReason::Paused => false,
-        };
-        let reaches_next_nominal = plan
-            .planner
-            .next(self.state.cursor)
-            .is_some_and(|next| at >= next.nominal);
-        if !curable || attempts_made >= policies.retry.attempts || reaches_next_nominal {
-            Err(reason)
-        } else if self.is_suspended(plan) {
-            Err(FailReason::Paused)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn back_off(&mut self, occurrence: &OccurrenceRef, until: Timestamp) {
-        let active = &mut self.state.active;
-        let Some(run) = active.iter_mut().find(|run| run.occurrence == *occurrence) else {
-            return;
-        };
-        run.phase = Phase::Backoff { until };
-        self.effects.push(Effect::Backoff {
-            occurrence: occurrence.clone(),
-            until,
-        });
-    }
-
-    /// Ends an active run; its occurrence is terminal once.
-    fn end(&mut self, occurrence: &OccurrenceRef, outcome: Outcome) {
-        let before = self.state.active.len();
-        self.state
-            .active
-            .retain(|run| run.occurrence != *occurrence);
-        if self.state.active.len() == before {
-            return;
-        }
-        match outcome {
-            Outcome::Done | Outcome::Silent => self.state.failure_streak = 0,
-            Outcome::Failed(_) => self.state.failure_streak += 1,
-            Outcome::Cancelled | Outcome::Skipped(_) => {}
-        }
-        self.effects.push(Effect::End {
-            occurrence: occurrence.clone(),
             outcome,
         });
     }

@@ -3,9 +3,9 @@ use jiff::civil;
 use super::*;
 use crate::{
     ids::{AgentName, JobId, RequestId},
-    job::{Deliver, Job, Mode, Retry, ScheduleSpec, Weekdays, When},
+    job::{Deliver, Job, Mode, OnInterrupt, Policies, Retry, ScheduleSpec, Weekdays, When},
     occurrence::Slot,
-    policy::SkippedRange,
+    policy::{AttemptResult, SkippedRange},
 };
 
 fn utc(text: &str) -> Timestamp {

@@ -1,0 +1,130 @@
+//! What follows from the end of an attempt: the end of its occurrence, or another attempt.
+
+use jiff::Timestamp;
+
+use crate::{
+    job::{OnInterrupt, Policies},
+    occurrence::{FailReason, OccurrenceRef, Outcome},
+};
+
+use super::Draft;
+use crate::policy::{AttemptResult, Effect, JobPlan, Phase};
+
+impl Draft {
+    /// An attempt ended: the occurrence ends with it, or another attempt is due after a wait.
+    pub(super) fn attempt_finished(
+        &mut self,
+        plan: &JobPlan,
+        occurrence: &OccurrenceRef,
+        result: AttemptResult,
+        attempts_made: u32,
+        policies: &Policies,
+        now: Timestamp,
+    ) {
+        let reason = match result {
+            AttemptResult::Done => return self.end(occurrence, Outcome::Done),
+            AttemptResult::Silent => return self.end(occurrence, Outcome::Silent),
+            AttemptResult::Failed(reason) => reason,
+        };
+        let until = now
+            .saturating_add(policies.retry.backoff_after(attempts_made))
+            .unwrap_or(now);
+        match self.may_try_again(plan, reason, attempts_made, policies, until) {
+            Ok(()) => self.back_off(occurrence, until),
+            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
+        }
+    }
+
+    /// The process that worked on an attempt is gone, and nobody knows how far it came.
+    pub(super) fn lease_lost(
+        &mut self,
+        plan: &JobPlan,
+        occurrence: &OccurrenceRef,
+        attempts_made: u32,
+        policies: &Policies,
+        now: Timestamp,
+    ) {
+        if !self
+            .state
+            .active
+            .iter()
+            .any(|run| run.occurrence == *occurrence)
+        {
+            return;
+        }
+        let again = match policies.on_interrupt {
+            OnInterrupt::Fail => Err(FailReason::Interrupted),
+            OnInterrupt::Retry => {
+                self.may_try_again(plan, FailReason::Interrupted, attempts_made, policies, now)
+            }
+        };
+        match again {
+            // The restart was wait enough; the attempts bound a job that kills its process.
+            Ok(()) => self.effects.push(Effect::Requeue {
+                occurrence: occurrence.clone(),
+            }),
+            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
+        }
+    }
+
+    /// Whether another attempt may begin at `at`; if not, why the occurrence has failed.
+    fn may_try_again(
+        &self,
+        plan: &JobPlan,
+        reason: FailReason,
+        attempts_made: u32,
+        policies: &Policies,
+        at: Timestamp,
+    ) -> Result<(), FailReason> {
+        let curable = match reason {
+            FailReason::Transient | FailReason::Timeout | FailReason::Interrupted => true,
+            FailReason::Permanent
+            | FailReason::Panicked
+            | FailReason::AfterEffects
+            | FailReason::Paused => false,
+        };
+        let reaches_next_nominal = plan
+            .planner
+            .next(self.state.cursor)
+            .is_some_and(|next| at >= next.nominal);
+        if !curable || attempts_made >= policies.retry.attempts || reaches_next_nominal {
+            Err(reason)
+        } else if self.is_suspended(plan) {
+            Err(FailReason::Paused)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn back_off(&mut self, occurrence: &OccurrenceRef, until: Timestamp) {
+        let active = &mut self.state.active;
+        let Some(run) = active.iter_mut().find(|run| run.occurrence == *occurrence) else {
+            return;
+        };
+        run.phase = Phase::Backoff { until };
+        self.effects.push(Effect::Backoff {
+            occurrence: occurrence.clone(),
+            until,
+        });
+    }
+
+    /// Ends an active run; its occurrence is terminal once.
+    pub(super) fn end(&mut self, occurrence: &OccurrenceRef, outcome: Outcome) {
+        let before = self.state.active.len();
+        self.state
+            .active
+            .retain(|run| run.occurrence != *occurrence);
+        if self.state.active.len() == before {
+            return;
+        }
+        match outcome {
+            Outcome::Done | Outcome::Silent => self.state.failure_streak = 0,
+            Outcome::Failed(_) => self.state.failure_streak += 1,
+            Outcome::Cancelled | Outcome::Skipped(_) => {}
+        }
+        self.effects.push(Effect::End {
+            occurrence: occurrence.clone(),
+            outcome,
+        });
+    }
+}
