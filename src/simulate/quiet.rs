@@ -3,8 +3,8 @@
 //! Where the process is never down, its clock is never set, no two jobs share a lane, and there is
 //! room for every run, jobs do not wait for each other, so each can be followed alone. And a slot
 //! that comes on time to an idle job, and whose only attempt succeeds before the next slot, is
-//! decided like the one before it. The policy is asked about such a slot often enough to know that
-//! ([`alone::ASKED_EVERY`]), and about every other kind of slot each time.
+//! decided like the one before it. The policy is asked about each of the first thousand such slots
+//! of a job and about one in 256 after them, and about every other kind of slot each time.
 //!
 //! Whether there was room is seen in the end: if not, there is no answer, and the whole simulation
 //! is run as usual. A test holds the answer against that of the whole simulation.

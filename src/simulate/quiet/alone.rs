@@ -19,8 +19,11 @@ use crate::simulate::{
     world::JobWorld,
 };
 
-/// At least one of so many quiet slots is decided on by the policy.
-pub(super) const ASKED_EVERY: u64 = 256;
+/// So many quiet slots of a job are decided on by the policy, each of them: years of a daily job.
+const ASKED_FIRST: u64 = 1_000;
+
+/// After those, one of so many is.
+const ASKED_EVERY: u64 = 256;
 
 /// A job in its world.
 pub(super) struct Alone<'s> {
@@ -34,7 +37,8 @@ pub(super) struct Alone<'s> {
     run: Option<Run>,
     /// Whether quiet slots are all alike, as far as the policy was asked.
     quiet: bool,
-    asked: u64,
+    /// Quiet slots that were passed.
+    passed: u64,
 }
 
 /// Its run that has not ended.
@@ -84,7 +88,7 @@ impl<'s> Alone<'s> {
             state: job.state.clone(),
             wake_at: Some(job.now),
             run: None,
-            asked: 0,
+            passed: 0,
         })
     }
 
@@ -141,12 +145,12 @@ impl<'s> Alone<'s> {
             if !plain || !in_time || result != AttemptResult::Done {
                 break;
             }
-            if self.asked.is_multiple_of(ASKED_EVERY) && !self.is_decided_so(&slot, end, following)
-            {
+            let asks = self.passed < ASKED_FIRST || self.passed.is_multiple_of(ASKED_EVERY);
+            if asks && !self.is_decided_so(&slot, end, following) {
                 self.quiet = false;
                 break;
             }
-            self.asked += 1;
+            self.passed += 1;
             let (from, until) = (slot.nominal.as_second(), end.as_second());
             load.start(from);
             load.attempt(from, until);
@@ -195,26 +199,26 @@ impl<'s> Alone<'s> {
             policies: &self.plan.job.policies,
         };
         let ended = decide(self.plan, &begun.state, finished, end);
-        let done = Effect::End {
-            occurrence: occurrence.clone(),
-            outcome: Outcome::Done,
-        };
-        let expected = JobState {
-            cursor: slot.nominal,
-            started_runs: self.state.started_runs + 1,
-            failure_streak: 0,
-            ..self.state.clone()
+        let is_done = matches!(
+            &ended.effects[..],
+            [Effect::End { occurrence: of, outcome: Outcome::Done }] if of == occurrence
+        );
+        // Nothing of the slot is left in the state but what was counted.
+        let counted = JobState {
+            cursor: self.state.cursor,
+            started_runs: self.state.started_runs,
+            failure_streak: self.state.failure_streak,
+            ..ended.state
         };
         *nominal == slot.nominal
             && *fire_at == slot.nominal
             && merged.is_empty()
             && begun.wake_at == following
             && ended.wake_at == following
-            && ended.effects == [done]
-            && (JobState {
-                started_runs: expected.started_runs,
-                ..ended.state
-            }) == expected
+            && is_done
+            && ended.state.cursor == slot.nominal
+            && ended.state.failure_streak == 0
+            && counted == self.state
     }
 
     /// Everything that is to be done at one instant: as the whole simulation does it.
