@@ -11,6 +11,9 @@ use crate::simulate::Window;
 /// The most marks that can be read beside each other.
 const MARKS_MAX: i64 = 14;
 
+const HOURS: &str = "%H:%M";
+const DAYS: &str = "%a %d %b";
+
 /// A mark of the axis.
 pub(super) struct Mark {
     pub(super) at: Timestamp,
@@ -29,6 +32,12 @@ pub(super) fn marks(window: Window, zone: &TimeZone) -> Vec<Mark> {
         if let Ok(instant) = zone.to_timestamp(at)
             && instant >= window.from
         {
+            // A day begins with its date, so that hours of several days can be told apart.
+            let form = if form == HOURS && at.time() == Time::midnight() {
+                DAYS
+            } else {
+                form
+            };
             marks.push(Mark {
                 at: instant,
                 text: at.strftime(form).to_string(),
@@ -61,14 +70,13 @@ fn step(hours: i64) -> (Span, &'static str) {
         .into_iter()
         .find(|width| hours <= width * MARKS_MAX)
     {
-        // A day begins with its date.
-        return (Span::new().hours(width), "%H:%M");
+        return (Span::new().hours(width), HOURS);
     }
     if let Some(width) = [1, 2, 7]
         .into_iter()
         .find(|width| days <= width * MARKS_MAX)
     {
-        return (Span::new().days(width), "%a %d %b");
+        return (Span::new().days(width), DAYS);
     }
     if days <= 800 {
         let months = (days / 31 / MARKS_MAX + 1).max(1);
