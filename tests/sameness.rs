@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 use chatcron::{
     ids::JobId,
-    occurrence::{OccurrenceRef, Outcome},
-    policy::{Effect, JournalEntry},
+    occurrence::{FailReason, OccurrenceRef, Outcome},
+    policy::{AttemptResult, Effect, JournalEntry},
     simulate::{
         ClockStep, Event, Failing, Happening, Outage, Rate, RunTime, Scenario, Simulation, Sink,
     },
-    store::{RunFilter, Store},
+    store::{AttemptFate, RunFilter, Store},
 };
 use jiff::{SignedDuration, Timestamp};
 use stepping::{JobsWorld, Stepping};
@@ -78,8 +78,45 @@ kind = "console"
 kind = "echo"
 "#;
 
-const FROM: &str = "2027-03-27T06:00:30Z";
-const TO: &str = "2027-03-28T09:00:00Z";
+/// One run at a time, so that others wait while the clock is set back: they are not due any more.
+const ONE_AT_A_TIME: &str = r#"
+timezone = "Europe/Berlin"
+max_concurrent = 1
+
+[jobs.first]
+daily   = "10:00"
+prompt  = "first"
+deliver = "history"
+
+[jobs.second]
+daily   = "10:00"
+prompt  = "second"
+deliver = "history"
+
+[jobs.third]
+daily   = "10:01"
+prompt  = "third"
+deliver = "history"
+
+[chats.me]
+channel = "phone"
+agent   = "main"
+
+[channels.phone]
+kind = "console"
+
+[agents.main]
+kind = "echo"
+"#;
+
+/// Jobs, a window, and a world that is told to both.
+struct Story {
+    jobs: &'static str,
+    from: Timestamp,
+    to: Timestamp,
+    scenario: Scenario,
+    world: JobsWorld,
+}
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -89,8 +126,8 @@ fn id(text: &str) -> JobId {
     text.parse().unwrap()
 }
 
-/// The same world, told to both.
-fn scenario() -> (Scenario, JobsWorld) {
+/// A day and a night with everything in it.
+fn everything() -> Story {
     let mut run_times = BTreeMap::new();
     let mut times = BTreeMap::new();
     for (job, seconds) in [
@@ -129,14 +166,48 @@ fn scenario() -> (Scenario, JobsWorld) {
             .collect(),
         clock_steps: clock_steps.iter().map(|step| (step.at, step.by)).collect(),
     };
-    let scenario = Scenario {
-        outages,
-        clock_steps,
-        run_times,
-        failures,
-        ..Scenario::default()
+    Story {
+        jobs: JOBS,
+        from: at("2027-03-27T06:00:30Z"),
+        to: at("2027-03-28T09:00:00Z"),
+        scenario: Scenario {
+            outages,
+            clock_steps,
+            run_times,
+            failures,
+            ..Scenario::default()
+        },
+        world,
+    }
+}
+
+/// The clock is set back while runs wait for the one that is under way.
+fn queued_over_a_step_back() -> Story {
+    let time = SignedDuration::from_mins(2);
+    let jobs = ["first", "second", "third"];
+    let step = ClockStep {
+        at: at("2026-12-01T09:01:30Z"),
+        by: SignedDuration::from_mins(-25),
     };
-    (scenario, world)
+    Story {
+        jobs: ONE_AT_A_TIME,
+        from: at("2026-12-01T08:00:00Z"),
+        to: at("2026-12-02T12:00:00Z"),
+        scenario: Scenario {
+            clock_steps: vec![step],
+            run_times: jobs
+                .iter()
+                .map(|job| (id(job), RunTime::fixed(time)))
+                .collect(),
+            ..Scenario::default()
+        },
+        world: JobsWorld {
+            times: jobs.iter().map(|job| (id(job), time)).collect(),
+            failing: Vec::new(),
+            outages: Vec::new(),
+            clock_steps: vec![(step.at, step.by)],
+        },
+    }
 }
 
 /// What was decided about each job, in order; and each attempt.
@@ -206,8 +277,18 @@ impl Sink for Ledger {
             Happening::Attempt { slot, attempt, .. } => {
                 self.attempted(job, format!("{at} began {slot} {attempt}"))
             }
-            Happening::AttemptEnd { slot, attempt, .. } => {
-                self.attempted(job, format!("{at} ended {slot} {attempt}"))
+            Happening::AttemptEnd {
+                slot,
+                attempt,
+                result,
+            } => {
+                let fate = if *result == AttemptResult::Failed(FailReason::Interrupted) {
+                    AttemptFate::Interrupted
+                } else {
+                    AttemptFate::Ended(*result)
+                };
+                let result = fate.to_stored();
+                self.attempted(job, format!("{at} ended {slot} {attempt} {result}"));
             }
             Happening::Down
             | Happening::Up
@@ -222,27 +303,25 @@ fn words(outcome: Outcome) -> String {
     format!("{} {}", outcome.state(), outcome.reason().unwrap_or("-"))
 }
 
-fn simulated() -> Ledger {
-    let (scenario, _) = scenario();
-    let file = stepping::read(JOBS, at(FROM));
+fn simulated(story: &Story) -> Ledger {
+    let file = stepping::read(story.jobs, story.from);
     let max_concurrent = usize::try_from(file.max_concurrent).unwrap();
     let mut simulation = Simulation::new(
         file.jobs,
         &file.directory.chats,
         max_concurrent,
-        &scenario,
-        at(FROM),
+        &story.scenario,
+        story.from,
     )
     .unwrap();
     let mut ledger = Ledger::default();
-    simulation.run_until(at(TO), &mut ledger);
+    simulation.run_until(story.to, &mut ledger);
     ledger
 }
 
-async fn worked() -> Ledger {
-    let (_, world) = scenario();
-    let mut stepping = Stepping::new(JOBS, at(FROM), world).await;
-    stepping.run_until(at(TO)).await;
+async fn worked(story: Story) -> Ledger {
+    let mut stepping = Stepping::new(story.jobs, story.from, story.world).await;
+    stepping.run_until(story.to).await;
     let mut ledger = Ledger::default();
     for line in std::fs::read_to_string(stepping.journal()).unwrap().lines() {
         let entry: JournalEntry = serde_json::from_str(line).unwrap();
@@ -263,7 +342,11 @@ async fn worked() -> Ledger {
                 format!("{} began {slot} {number}", attempt.started_at),
             );
             if let Some(ended_at) = attempt.ended_at {
-                ledger.attempted(&run.job_id, format!("{ended_at} ended {slot} {number}"));
+                let result = attempt.result.unwrap_or_default();
+                ledger.attempted(
+                    &run.job_id,
+                    format!("{ended_at} ended {slot} {number} {result}"),
+                );
             }
         }
     }
@@ -317,9 +400,9 @@ fn spelled(now: Timestamp, effect: &Effect) -> String {
     }
 }
 
-#[tokio::test]
-async fn the_worker_decides_as_the_simulator_said_it_would() {
-    let (said, did) = (simulated(), worked().await);
+/// What the simulator said, which is what the worker did.
+async fn told_alike(story: Story) -> Ledger {
+    let (said, did) = (simulated(&story), worked(story).await);
     for (job, lines) in &said.decisions {
         let empty = Vec::new();
         let worked = did.decisions.get(job).unwrap_or(&empty);
@@ -333,6 +416,22 @@ async fn the_worker_decides_as_the_simulator_said_it_would() {
         );
     }
     assert_eq!(said, did);
+    said
+}
+
+#[tokio::test]
+async fn runs_that_wait_while_the_clock_is_set_back_begin_alike() {
+    let said = told_alike(queued_over_a_step_back()).await;
+    let second = &said.attempts[&id("second")];
+    assert!(
+        second[0].starts_with("2026-12-01T09:00:00Z began"),
+        "it begins when it is due by the new clock: {second:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_worker_decides_as_the_simulator_said_it_would() {
+    let said = told_alike(everything()).await;
     if cfg!(feature = "other-rule") {
         return;
     }
@@ -355,7 +454,7 @@ async fn the_worker_decides_as_the_simulator_said_it_would() {
 /// simulator says, and the test above finds the worker of the same mind.
 #[test]
 fn a_rule_that_is_changed_in_the_policy_changes_what_is_simulated() {
-    let said = simulated();
+    let said = simulated(&everything());
     let caught_up = said
         .decisions
         .values()

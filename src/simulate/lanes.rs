@@ -46,6 +46,8 @@ pub(super) struct Lanes {
     by_key: HashMap<SessionKey, usize>,
     runnable: BTreeSet<(IsCatchUp, Timestamp, usize, usize)>,
     deliverable: BTreeSet<(Timestamp, i64, usize)>,
+    /// Every run that waits, in whatever lane.
+    queued: BTreeSet<Queued>,
 }
 
 impl Lanes {
@@ -69,12 +71,14 @@ impl Lanes {
     }
 
     pub(super) fn queue_run(&mut self, lane: usize, run: Queued, cause: Cause) {
+        self.queued.insert(run);
         self.change(lane, |lane| {
             lane.runs.insert((run, cause == Cause::CatchUp));
         });
     }
 
     pub(super) fn remove_run(&mut self, lane: usize, run: Queued, cause: Cause) {
+        self.queued.remove(&run);
         self.change(lane, |lane| {
             lane.runs.remove(&(run, cause == Cause::CatchUp));
         });
@@ -103,6 +107,7 @@ impl Lanes {
     }
 
     pub(super) fn take_for_run(&mut self, lane: usize, run: Queued, cause: Cause) {
+        self.queued.remove(&run);
         self.change(lane, |lane| {
             lane.held = true;
             lane.runs.remove(&(run, cause == Cause::CatchUp));
@@ -124,10 +129,18 @@ impl Lanes {
         result
     }
 
-    /// When the next part may be tried that cannot be yet.
+    /// When the next part may be tried that cannot be yet, or a run is due that is not: one that
+    /// waited is not due any more after the clock was set back.
     pub(super) fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
         let later = self.deliverable.range((now, i64::MAX, usize::MAX)..);
-        later.map(|(at, ..)| *at).next()
+        let due = self.queued.range((now, usize::MAX, usize::MAX)..);
+        let due = due.map(|(at, ..)| *at).next();
+        later
+            .map(|(at, ..)| *at)
+            .next()
+            .into_iter()
+            .chain(due)
+            .min()
     }
 
     /// The lanes that could go on now, at most so many for runs alone, in the store's order.
@@ -136,7 +149,7 @@ impl Lanes {
         now: Timestamp,
         slots_free: usize,
         id_of: impl Fn(usize) -> &'j JobId,
-    ) -> Vec<(LaneQueue, usize)> {
+    ) -> Vec<LaneQueue> {
         let ready = self
             .deliverable
             .range(..=(now, i64::MAX, usize::MAX))
@@ -152,16 +165,11 @@ impl Lanes {
                 let queue = self.lanes[place].queue(now, &id_of);
                 let enqueued = queue.delivery.as_ref().map_or(now, |head| head.enqueued_at);
                 let due = queue.run.as_ref().map_or(now, |head| head.due_at);
-                (enqueued.min(due), queue, place)
+                (enqueued.min(due), queue)
             })
             .collect();
-        found.sort_by(|(a, left, _), (b, right, _)| {
-            (a, &left.session_key).cmp(&(b, &right.session_key))
-        });
-        found
-            .into_iter()
-            .map(|(_, queue, place)| (queue, place))
-            .collect()
+        found.sort_by(|(a, left), (b, right)| (a, &left.session_key).cmp(&(b, &right.session_key)));
+        found.into_iter().map(|(_, queue)| queue).collect()
     }
 }
 

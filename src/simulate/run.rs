@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     directory::Chat,
-    ids::{ChatName, JobId, SessionKey},
+    ids::{ChatName, JobId},
     job::{Job, Mode},
     message::{Destination, place},
     occurrence::{Cause, OccurrenceRef},
@@ -366,9 +366,4 @@ fn host(url: &str) -> String {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     format!("{scheme}://{host}")
-}
-
-/// The lane of a session, which a grant names.
-fn lane_of(lanes: &Lanes, key: &SessionKey) -> Option<usize> {
-    lanes.place_of(key)
 }

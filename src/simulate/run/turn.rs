@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-use super::{Simulation, Standing, decided::Told, lane_of};
+use super::{Simulation, Standing, decided::Told};
 use crate::simulate::{
     Event, Happening, Sink,
     event::{SendState, slot_of},
@@ -95,14 +95,13 @@ impl Simulation {
             if queues.is_empty() {
                 return filled;
             }
-            let queues: Vec<_> = queues.into_iter().map(|(queue, _)| queue).collect();
             let grants = admit(&queues, slots_free, now);
             if grants.is_empty() {
                 return filled;
             }
             filled = true;
             for (key, grant) in grants {
-                let Some(lane) = lane_of(&self.lanes, &key) else {
+                let Some(lane) = self.lanes.place_of(&key) else {
                     continue;
                 };
                 match grant {
