@@ -8,7 +8,11 @@ use jiff::{
     tz::{self, TimeZone},
 };
 
-use crate::{ids::JobId, occurrence::SkipReason};
+use crate::{
+    ids::JobId,
+    occurrence::{FailReason, SkipReason},
+    policy::AttemptResult,
+};
 
 use super::{Event, Happening, Report, Simulation, Sink, log::write_line};
 
@@ -150,7 +154,8 @@ pub struct Checker<'e> {
     zones: Vec<TimeZone>,
     first: Vec<First>,
     started: Vec<BTreeSet<DateTime>>,
-    running: u64,
+    /// By expectation: attempts under way of the jobs that it concerns.
+    running: Vec<u64>,
     starts: Vec<u64>,
 }
 
@@ -160,6 +165,8 @@ struct First {
     lateness: Option<(SignedDuration, String)>,
     between: Option<String>,
     concurrency: Option<String>,
+    /// The most attempts at once.
+    peak: u64,
     skip: Option<String>,
     too_many: Option<String>,
     failed: Option<String>,
@@ -177,7 +184,7 @@ impl<'e> Checker<'e> {
             zones: plans.map(|plan| zone(&plan.job.schedule.zone)).collect(),
             first: vec![First::default(); expects.len()],
             started: vec![BTreeSet::new(); expects.len()],
-            running: 0,
+            running: vec![0; expects.len()],
             starts: vec![0; expects.len()],
         }
     }
@@ -222,7 +229,7 @@ impl<'e> Checker<'e> {
         }
         if let Some(slots) = &expect.slots
             && expect.concerns(id)
-            && let Some(slot) = written(event)
+            && let Some(slot) = written(event, &self.zones[job])
         {
             if !slots.contains(&slot) {
                 first.other_slot.get_or_insert_with(|| line(event));
@@ -234,39 +241,30 @@ impl<'e> Checker<'e> {
 
 impl Sink for Checker<'_> {
     fn take(&mut self, event: &Event<'_>) {
-        match &event.what {
-            Happening::Down => self.running = 0,
-            Happening::Attempt { .. } => self.running += 1,
-            Happening::AttemptEnd { result, .. } => {
-                if super::event::result_words(*result).0 != "interrupted" {
-                    self.running = self.running.saturating_sub(1);
-                }
-            }
-            Happening::Up
-            | Happening::ClockStep(_)
-            | Happening::Wait { .. }
-            | Happening::Start { .. }
-            | Happening::Backoff { .. }
-            | Happening::Requeue { .. }
-            | Happening::End { .. }
-            | Happening::Skip(_)
-            | Happening::Send { .. }
-            | Happening::Open { .. } => {}
+        if matches!(event.what, Happening::Down) {
+            self.running.fill(0);
         }
         let Some((_, id)) = event.job else { return };
         let skip = event.what.skip_reason();
         for index in 0..self.expects.len() {
             let expect = &self.expects[index];
-            if let Happening::Attempt { .. } = event.what
-                && expect.peak_concurrency_max == Some(self.running.saturating_sub(1))
-            {
-                let first = &mut self.first[index];
-                first.concurrency.get_or_insert_with(|| line(event));
-            }
             if !expect.concerns(id) {
                 continue;
             }
-            let first = &mut self.first[index];
+            let (first, running) = (&mut self.first[index], &mut self.running[index]);
+            if let Happening::Attempt { .. } = event.what {
+                if expect.peak_concurrency_max == Some(*running) {
+                    first.concurrency.get_or_insert_with(|| line(event));
+                }
+                *running += 1;
+                first.peak = first.peak.max(*running);
+            }
+            // What a kill interrupted was counted with the kill.
+            if let Happening::AttemptEnd { result, .. } = event.what
+                && result != AttemptResult::Failed(FailReason::Interrupted)
+            {
+                *running = running.saturating_sub(1);
+            }
             if let Some(reason) = skip {
                 first.skipped.get_or_insert_with(|| line(event));
                 if expect.no_skips.contains(&reason) {
@@ -296,14 +294,17 @@ fn line(event: &Event<'_>) -> String {
     text.trim_end().to_owned()
 }
 
-/// The wall time that was written for the event's slot.
-fn written(event: &Event<'_>) -> Option<DateTime> {
+/// The wall time of the event's slot: as it was written, or where the grid of an `every` job falls.
+fn written(event: &Event<'_>, zone: &TimeZone) -> Option<DateTime> {
     let Happening::Attempt { slot, .. } = &event.what else {
         return None;
     };
     let text = slot.as_str();
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Some(instant.to_zoned_datetime(zone.clone()).datetime());
+    }
     let text = text.split(['[', '/']).next().unwrap_or(text);
-    text.trim_end_matches('Z').parse().ok()
+    text.parse().ok()
 }
 
 fn is_between(time: Time, from: Time, to: Time) -> bool {

@@ -66,7 +66,7 @@ impl Found<'_> {
                 event,
             );
         }
-        let peak = report.concurrency.count;
+        let peak = first.peak;
         if let Some(most) = expect.peak_concurrency_max.filter(|most| peak > *most) {
             let event = first.concurrency.clone();
             self.add(
