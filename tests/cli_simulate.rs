@@ -220,6 +220,71 @@ fn a_golden_log_is_kept_compared_and_rewritten() {
 }
 
 #[test]
+fn no_file_of_the_command_is_written_over() {
+    let folder = Folder::with(JOBS);
+    folder.put("kept.jsonl", "kept");
+    for (arguments, says) in [
+        (vec!["--out", "jobs.toml"], "the jobs file"),
+        (vec!["--junit", "./jobs.toml"], "the jobs file"),
+        (vec!["--out", "new", "--junit", "new"], "--junit"),
+        (
+            vec!["--out", "kept.jsonl", "--golden", "kept.jsonl"],
+            "--golden",
+        ),
+    ] {
+        let output = folder.simulate(&arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", err(&output));
+        assert!(err(&output).contains(says), "{}", err(&output));
+    }
+    // What is only read is read before anything is emptied.
+    let output = folder.simulate(&["--out", "kept.jsonl", "--golden", "nowhere"]);
+    assert_eq!(code(&output), 3, "{}", err(&output));
+    assert_eq!(folder.get("jobs.toml"), JOBS);
+    assert_eq!(folder.get("kept.jsonl"), "kept");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let folder = Folder::with(JOBS);
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("chatcron"));
+    let mut child = command
+        .current_dir(folder.0.path())
+        .args(["simulate", "--from", "2027-01-01", "--for", "365d"])
+        .args(["--format", "jsonl"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(err(&output).contains("sha256"), "{}", err(&output));
+}
+
+#[test]
+fn expectations_are_those_of_their_job_in_its_zone() {
+    let jobs = JOBS.replace(
+        "every = \"2h\"",
+        "every = \"24h\"\nanchor = \"2026-12-01T08:00\"",
+    );
+    let folder = Folder::with(&jobs);
+    let expect = "[[expect]]\njob = \"watch\"\npeak_concurrency_max = 1\n\
+         slots = [\"2027-03-22T08:00\"]\n";
+    folder.put(
+        "day.toml",
+        &format!("from = \"2027-03-22\"\nfor = \"1d\"\n{expect}"),
+    );
+    let output = folder
+        .command()
+        .args(["--scenario", "day.toml"])
+        .output()
+        .unwrap();
+    // `budget` runs at the same time, and does not count.
+    assert!(out(&output).contains("peak: 2 at once"), "{}", out(&output));
+    assert_eq!(code(&output), 0, "{}", err(&output));
+}
+
+#[test]
 fn what_is_wrong_names_the_option_and_what_is_accepted() {
     let folder = Folder::with(JOBS);
     for (arguments, exit, says) in [

@@ -109,14 +109,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Some(case) = prepare(arguments, &loaded, now)? else {
         return Ok(Exit::DoesNotHold);
     };
-    let mut output = Output::open(arguments.out.as_deref())?;
-    let mut junit = arguments.junit.as_deref().map(output::create).transpose()?;
     let what = if arguments.update_golden {
         golden::Use::Update
     } else {
         golden::Use::Compare
     };
+    refuse_shared_files(arguments)?;
+    if arguments.totals && arguments.format == Format::Jsonl {
+        let message = "`--totals` makes no event log, which `--format jsonl` prints";
+        return Err(Failure::new(Exit::Usage, message).help("leave out one of them"));
+    }
+    // What is only read comes first: a mistake in it empties nothing.
     let golden = golden::Golden::open(arguments.golden.as_deref(), what)?;
+    let mut output = Output::open(arguments.out.as_deref())?;
+    let mut junit = arguments.junit.as_deref().map(output::create).transpose()?;
     let outcome = simulate(arguments, &case, &mut output)?;
     let answer = match &golden {
         Some(golden) => golden.settle(outcome.kept.as_deref().unwrap_or_default())?,
@@ -148,6 +154,42 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let holds = outcome.unmet.is_empty() && !answer.differs() && !jobs_left_out;
     Ok(if holds { Exit::Fine } else { Exit::DoesNotHold })
+}
+
+/// No file that is written may be another one of this command: it would be lost.
+fn refuse_shared_files(arguments: &Arguments) -> Result<(), Failure> {
+    let named = [
+        ("--out", arguments.out.as_deref()),
+        ("--junit", arguments.junit.as_deref()),
+        ("--golden", arguments.golden.as_deref()),
+        ("--scenario", arguments.scenario.as_deref()),
+        ("--history", arguments.history.as_deref()),
+        ("the jobs file", Some(arguments.file.as_path())),
+    ];
+    let named: Vec<_> = named
+        .into_iter()
+        .filter_map(|(name, path)| {
+            let path = path?;
+            Some((
+                name,
+                path,
+                path.canonicalize()
+                    .or_else(|_| std::path::absolute(path))
+                    .ok()?,
+            ))
+        })
+        .collect();
+    for (place, (name, path, whole)) in named
+        .iter()
+        .enumerate()
+        .take_while(|(_, (name, ..))| *name != "--scenario")
+    {
+        if let Some((other, ..)) = named[place + 1..].iter().find(|(.., other)| other == whole) {
+            let message = format!("`{name}`: `{}` is the file of {other} too", path.display());
+            return Err(Failure::new(Exit::Usage, message).help("give each a file of its own"));
+        }
+    }
+    Ok(())
 }
 
 /// Puts together what is simulated; nothing where a file is too wrong for it, which is then told.

@@ -76,9 +76,7 @@ pub(super) struct LogTarget<'o> {
 
 impl Write for LogTarget<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(out) = &mut self.out {
-            out.write_all(bytes)?;
-        }
+        self.pass_on(|out| out.write_all(bytes))?;
         if let Some(kept) = &mut self.kept {
             kept.extend_from_slice(bytes);
         }
@@ -86,7 +84,20 @@ impl Write for LogTarget<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.as_mut().map_or(Ok(()), |out| out.flush())
+        self.pass_on(Write::flush)
+    }
+}
+
+impl LogTarget<'_> {
+    /// To a reader that has seen enough, nothing more is given; the log goes on for its sums.
+    fn pass_on(&mut self, give: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<()> {
+        match self.out.as_mut().map_or(Ok(()), |out| give(out)) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.out = None;
+                Ok(())
+            }
+            given => given,
+        }
     }
 }
 
