@@ -375,6 +375,15 @@ fn decisions_are_written_to_a_journal_and_rechecked() {
     );
     let journal = fs::read_to_string(place.path("journal.jsonl")).unwrap();
     assert!(journal.lines().count() >= 3, "{journal}");
+    // A process that died in the middle of a line loses that line, and no other.
+    place.write("journal.jsonl", &journal[..journal.len() - 30]);
+    let torn = place.ok(&["recheck", "journal.jsonl"]);
+    assert!(torn.contains("were not read: 1"), "{torn}");
+    let worker = place.start_with(&["run", "--journal", "journal.jsonl"]);
+    worker.until_printed("[ops] tick: tock");
+    assert_eq!(worker.stop(), Some(0));
+    let more = place.ok(&["recheck", "journal.jsonl"]);
+    assert!(more.contains("were not read: 1"), "{more}");
     place.write(
         "journal.jsonl",
         &journal.replace("\"started_runs\":1", "\"started_runs\":7"),

@@ -38,26 +38,32 @@ struct Difference {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let path = &arguments.journal;
     let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
-    let mut decisions = 0;
+    let (mut decisions, mut unfinished) = (0, 0);
     let mut differences = Vec::new();
-    for (index, line) in BufReader::new(file).lines().enumerate() {
+    for (index, line) in BufReader::new(file).split(b'\n').enumerate() {
         let line = line.map_err(|error| unreadable(path, &error.to_string()))?;
-        if line.trim().is_empty() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let entry: JournalEntry = serde_json::from_str(&line).map_err(|error| {
-            unreadable(
-                path,
-                &format!("line {} is not a decision: {error}", index + 1),
-            )
-        })?;
+        let entry: JournalEntry = match serde_json::from_slice(&line) {
+            Ok(entry) => entry,
+            // Its process died while it wrote the line.
+            Err(error) if error.is_eof() => {
+                unfinished += 1;
+                continue;
+            }
+            Err(error) => {
+                let why = format!("line {} is not a decision: {error}", index + 1);
+                return Err(unreadable(path, &why));
+            }
+        };
         decisions += 1;
         differences.extend(difference(index + 1, entry));
     }
     let text = if arguments.json {
-        in_json(decisions, &differences)
+        in_json(decisions, unfinished, &differences)
     } else {
-        in_words(decisions, &differences)
+        in_words(decisions, unfinished, &differences)
     };
     print(&text)?;
     Ok(if differences.is_empty() {
@@ -80,7 +86,7 @@ fn difference(line: usize, entry: JournalEntry) -> Option<Difference> {
             today,
             zone_data_changed,
         }) => (Ok(json!(today)), zone_data_changed),
-        Err(error) => (Err(error.to_string()), false),
+        Err(error) => (Err(error.to_string()), entry.has_other_zone_data()),
     };
     Some(Difference {
         line,
@@ -90,7 +96,7 @@ fn difference(line: usize, entry: JournalEntry) -> Option<Difference> {
     })
 }
 
-fn in_json(decisions: usize, differences: &[Difference]) -> String {
+fn in_json(decisions: usize, unfinished: usize, differences: &[Difference]) -> String {
     let differences: Vec<Value> = differences
         .iter()
         .map(|difference| {
@@ -108,11 +114,15 @@ fn in_json(decisions: usize, differences: &[Difference]) -> String {
             })
         })
         .collect();
-    let report = json!({ "decisions": decisions, "differences": differences });
+    let report = json!({
+        "decisions": decisions,
+        "unfinished": unfinished,
+        "differences": differences,
+    });
     format!("{report:#}\n")
 }
 
-fn in_words(decisions: usize, differences: &[Difference]) -> String {
+fn in_words(decisions: usize, unfinished: usize, differences: &[Difference]) -> String {
     let mut text = String::new();
     for difference in differences {
         let entry = &difference.entry;
@@ -132,6 +142,15 @@ fn in_words(decisions: usize, differences: &[Difference]) -> String {
         if difference.zone_data_changed {
             text.push_str("  the zone's data is other than then, which may be why\n");
         }
+    }
+    if unfinished > 0 {
+        text.push_str(&format!(
+            "lines that break off, and were not read: {unfinished}\n"
+        ));
+    }
+    if decisions == 0 {
+        text.push_str("the journal has no decision\n");
+        return text;
     }
     let same = decisions - differences.len();
     text.push_str(&format!(

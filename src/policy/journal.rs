@@ -35,7 +35,8 @@ pub struct Decided {
 pub struct JournalEntry {
     /// The version of chatcron that decided.
     pub version: String,
-    /// The fingerprint of the job's zone at that time; `None` where it was not known.
+    /// The fingerprint of the zones of the definition, and of the one that replaces it, at that
+    /// time; `None` where one was not known.
     pub zone_data: Option<String>,
     /// The digest of the definition.
     pub digest: String,
@@ -49,11 +50,28 @@ impl JournalEntry {
     pub fn of(decided: Decided) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            zone_data: zone_fingerprint(&decided.job.schedule.zone).ok(),
+            zone_data: zone_data(&decided),
             digest: decided.job.digest(),
             decided,
         }
     }
+
+    /// Whether the data of a zone has changed since.
+    pub fn has_other_zone_data(&self) -> bool {
+        self.zone_data != zone_data(&self.decided)
+    }
+}
+
+fn zone_data(decided: &Decided) -> Option<String> {
+    let zone = &decided.job.schedule.zone;
+    let old = zone_fingerprint(zone).ok()?;
+    if let OwnedEvent::DefinitionChanged { new } = &decided.event
+        && new.schedule.zone != *zone
+    {
+        let new = zone_fingerprint(&new.schedule.zone).ok()?;
+        return Some(format!("{old} {new}"));
+    }
+    Some(old)
 }
 
 /// The owned form of [`Event`].
@@ -162,7 +180,7 @@ pub fn recheck(entry: &JournalEntry) -> Result<Recheck, ScheduleError> {
     }
     Ok(Recheck::Different {
         today: Box::new(today),
-        zone_data_changed: entry.zone_data != zone_fingerprint(&then.job.schedule.zone).ok(),
+        zone_data_changed: entry.has_other_zone_data(),
     })
 }
 

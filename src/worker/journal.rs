@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -17,10 +17,18 @@ pub struct Journal {
 impl Journal {
     /// Appends to this file, which is made if there is none.
     ///
+    /// A process that died may have left a last line without its end: it gets one, so that nothing
+    /// is written into it.
+    ///
     /// # Errors
     /// Where the file cannot be opened for appending.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(path)?;
+        end_last_line(&mut file)?;
         Ok(Self {
             file: Mutex::new(file),
         })
@@ -40,4 +48,17 @@ impl Journal {
             tracing::error!(%error, "a decision is missing from the journal");
         }
     }
+}
+
+fn end_last_line(file: &mut File) -> io::Result<()> {
+    if file.metadata()?.len() == 0 {
+        return Ok(());
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
+    Ok(())
 }
