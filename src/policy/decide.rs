@@ -321,14 +321,7 @@ impl Draft {
     }
 
     fn has_runs_left(&self, plan: &JobPlan) -> bool {
-        let max_runs = plan.job.policies.max_runs;
-        max_runs.is_none_or(|max| self.runs_begun_or_waiting() < max)
-    }
-
-    /// Runs that count against `max_runs`; one that only waits will count when it starts.
-    fn runs_begun_or_waiting(&self) -> u32 {
-        let waiting = u32::try_from(self.state.waiting.len()).unwrap_or(u32::MAX);
-        self.state.started_runs.saturating_add(waiting)
+        self.state.has_runs_left(&plan.job.policies)
     }
 }
 

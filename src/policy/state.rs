@@ -60,6 +60,14 @@ impl JobState {
         }
     }
 
+    /// Whether more scheduled runs may begin under these policies; one that waits for its start
+    /// will count when it starts.
+    pub fn has_runs_left(&self, policies: &Policies) -> bool {
+        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        let begun = self.started_runs.saturating_add(waiting);
+        policies.max_runs.is_none_or(|max| begun < max)
+    }
+
     /// The state after a slot that turned out to have its record already is passed over.
     #[must_use]
     pub fn past(mut self, nominal: Timestamp) -> Self {

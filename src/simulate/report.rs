@@ -245,8 +245,9 @@ impl Tally {
     ) -> Report {
         let after = self.report.window.to;
         for (totals, (plan, state)) in self.report.jobs.iter_mut().zip(standing) {
-            let over = plan.job.policies.max_runs;
-            let goes_on = plan.job.enabled && over.is_none_or(|max| state.started_runs < max);
+            let goes_on = plan.job.enabled
+                && state.pause.is_none()
+                && state.has_runs_left(&plan.job.policies);
             totals.next = goes_on
                 .then(|| plan.planner.next(super::run::before(after)))
                 .flatten()

@@ -8,7 +8,8 @@ use crate::{
     schedule::{ClockChange, ClockChangeKind, Planner, ScheduleError, clock_changes},
 };
 
-/// How far ahead a change is looked for: each zone that has any has one in a year.
+/// How far ahead a change is looked for; a zone that changes its clock twice a year has one in that
+/// time.
 const AHEAD: SignedDuration = SignedDuration::from_hours(366 * 24);
 /// A change moves only slots that are nearer to it than this.
 const NEAR: SignedDuration = SignedDuration::from_hours(26);
@@ -24,7 +25,7 @@ pub(in crate::cli) struct NextChange {
     pub(in crate::cli) effect: Option<String>,
 }
 
-/// The first clock change after `after`; `None` for zones without.
+/// The first clock change in the year after `after`, if there is one.
 pub(in crate::cli) fn next_change(
     spec: &ScheduleSpec,
     planner: &Planner,
@@ -42,7 +43,8 @@ pub(in crate::cli) fn next_change(
     }))
 }
 
-fn effect(
+/// What a clock change does to a schedule, if anything.
+pub(in crate::cli) fn effect(
     spec: &ScheduleSpec,
     planner: &Planner,
     change: &ClockChange,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{Timestamp, civil::DateTime};
 
 use crate::{
-    cli::{Exit, failure::Failure, next::change::next_change},
+    cli::{Exit, failure::Failure, next::change::effect},
     ids::JobId,
     job::Job,
-    schedule::{Planner, ScheduleError},
+    schedule::{Planner, ScheduleError, clock_changes},
     simulate::Window,
 };
 
@@ -41,13 +41,9 @@ fn of_job<'a>(
     changes: &mut BTreeMap<(Timestamp, &'a str), Change<'a>>,
 ) -> Result<(), ScheduleError> {
     let planner = Planner::new(&job.schedule, window.from)?;
-    let mut after = window.from;
-    while let Some(change) = next_change(&job.schedule, &planner, after)? {
-        if change.at >= window.to {
-            break;
-        }
-        after = change.at;
-        let zone = job.schedule.zone.as_str();
+    let zone = job.schedule.zone.as_str();
+    let met = clock_changes(zone, window.from, window.to)?;
+    for change in met.take_while(|change| change.at < window.to) {
         let known = changes.entry((change.at, zone)).or_insert(Change {
             zone,
             at: change.at,
@@ -55,7 +51,9 @@ fn of_job<'a>(
             local_after: change.local_after,
             jobs: Vec::new(),
         });
-        known.jobs.push((&job.id, change.effect));
+        known
+            .jobs
+            .push((&job.id, effect(&job.schedule, &planner, &change)?));
     }
     Ok(())
 }
