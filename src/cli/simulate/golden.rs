@@ -3,14 +3,19 @@
 use std::{
     fs::{self, OpenOptions},
     path::{Path, PathBuf},
+    time::Duration,
 };
+
+use similar::{ChangeTag, TextDiff};
 
 use crate::cli::{Exit, failure::Failure};
 
-/// How many lines of each side are shown.
-const SHOWN: usize = 10;
-/// How many lines are shown before the first difference.
-const BEFORE: usize = 2;
+/// How many lines of a difference are shown.
+const SHOWN: usize = 40;
+/// How many lines are shown around each.
+const AROUND: usize = 2;
+/// After this the smallest difference is looked for no longer; a larger one is shown.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A log that is kept.
 pub(super) enum Golden {
@@ -99,41 +104,32 @@ impl Answer {
     }
 }
 
-/// What differs between two logs, between what both begin with and what both end with.
+/// What differs between two logs, with the lines around it.
 fn difference(kept: &str, log: &str) -> Option<String> {
     if kept == log {
         return None;
     }
-    let (old, new): (Vec<&str>, Vec<&str>) = (kept.lines().collect(), log.lines().collect());
-    let same = |(old, new): &(&&str, &&str)| old == new;
-    let start = old.iter().zip(&new).take_while(same).count();
-    let (old_rest, new_rest) = (&old[start..], &new[start..]);
-    let end = old_rest
-        .iter()
-        .rev()
-        .zip(new_rest.iter().rev())
-        .take_while(same)
-        .count();
-    let (old_part, new_part) = (
-        &old_rest[..old_rest.len() - end],
-        &new_rest[..new_rest.len() - end],
-    );
+    let diff = TextDiff::configure()
+        .timeout(PATIENCE)
+        .diff_lines(kept, log);
+    let count = |tag| {
+        diff.iter_all_changes()
+            .filter(|line| line.tag() == tag)
+            .count()
+    };
     let mut text = format!(
-        "from line {}: {} of the kept log, {} now\n",
-        start + 1,
-        lines(old_part.len()),
-        lines(new_part.len()),
+        "{} of the kept log gone, {} new\n",
+        lines(count(ChangeTag::Delete)),
+        lines(count(ChangeTag::Insert)),
     );
-    for line in &old[start.saturating_sub(BEFORE)..start] {
-        text.push_str(&format!("  {line}\n"));
+    let shown = diff.unified_diff().context_radius(AROUND).to_string();
+    let mut shown = shown.lines();
+    for line in shown.by_ref().take(SHOWN) {
+        text.push_str(&format!("{line}\n"));
     }
-    for (sign, part) in [("- ", old_part), ("+ ", new_part)] {
-        for line in part.iter().take(SHOWN) {
-            text.push_str(&format!("{sign}{line}\n"));
-        }
-        if part.len() > SHOWN {
-            text.push_str(&format!("{sign}and {} more\n", lines(part.len() - SHOWN)));
-        }
+    let more = shown.count();
+    if more > 0 {
+        text.push_str(&format!("and {} more\n", lines(more)));
     }
     Some(text)
 }
@@ -151,10 +147,23 @@ mod tests {
         assert_eq!(difference("a\nb\n", "a\nb\n"), None);
         assert_eq!(
             difference("a\nb\nc\nd\nz\n", "a\nb\nc\nx\ny\nz\n").unwrap(),
-            "from line 4: 1 line of the kept log, 2 lines now\n  b\n  c\n- d\n+ x\n+ y\n"
+            "1 line of the kept log gone, 2 lines new\n@@ -2,4 +2,5 @@\n b\n c\n-d\n+x\n+y\n z\n"
         );
-        let long = "n\n".repeat(30);
+        let long = "n\n".repeat(50);
         let shown = difference("", &long).unwrap();
-        assert!(shown.ends_with("+ and 20 lines more\n"), "{shown}");
+        assert!(shown.ends_with("+n\nand 11 lines more\n"), "{shown}");
+    }
+
+    #[test]
+    fn lines_that_both_logs_have_are_no_difference() {
+        let kept: String = (0..1000).map(|line| format!("{line}\n")).collect();
+        let log = kept
+            .replace("\n10\n", "\nten\n")
+            .replace("\n900\n", "\nmany\n");
+        let shown = difference(&kept, &log).unwrap();
+        assert!(
+            shown.starts_with("2 lines of the kept log gone, 2 lines new\n"),
+            "{shown}"
+        );
     }
 }
