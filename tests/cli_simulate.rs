@@ -215,8 +215,19 @@ fn a_golden_log_is_kept_compared_and_rewritten() {
     let kept = folder.get("golden.jsonl");
     let output = folder.simulate(&["--golden", "golden.jsonl"]);
     assert_eq!(code(&output), 1);
-    assert!(err(&output).contains("\n- {\"at\":\"") && err(&output).contains("\n+ {\"at\":\""));
+    assert!(err(&output).contains("\n-{\"at\":\"") && err(&output).contains("\n+{\"at\":\""));
     assert_eq!(folder.get("golden.jsonl"), kept);
+}
+
+#[test]
+fn slots_that_a_clock_change_merges_are_told() {
+    let folder = Folder::with(&JOBS.replace("\"02:30\"", "[\"02:15\", \"02:30\", \"02:45\"]"));
+    let output = folder.simulate(&[]);
+    assert!(
+        out(&output).contains("a clock change merged 2 slots into another"),
+        "{}",
+        out(&output)
+    );
 }
 
 #[test]

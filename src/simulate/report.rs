@@ -64,6 +64,8 @@ pub struct JobTotals {
     pub starts: u64,
     /// Of these, those that made up for a missed slot.
     pub caught_up: u64,
+    /// Written times that a clock change merged into another slot, which ran for them as well.
+    pub merged: u64,
     /// Attempts after the first.
     pub retries: u64,
     /// Occurrences that ran and succeeded.
@@ -92,6 +94,7 @@ impl JobTotals {
             job_id,
             starts: 0,
             caught_up: 0,
+            merged: 0,
             retries: 0,
             done: 0,
             failed: BTreeMap::new(),
@@ -317,7 +320,9 @@ impl Sink for Tally {
         };
         let job = &mut self.report.jobs[index];
         match &event.what {
-            Happening::Start { cause, .. } => {
+            Happening::Wait { merged, .. } => job.merged += merged.len() as u64,
+            Happening::Start { cause, merged, .. } => {
+                job.merged += merged.len() as u64;
                 self.catching_up[index] = *cause == Cause::CatchUp;
                 self.start(event.at);
             }
@@ -353,7 +358,6 @@ impl Sink for Tally {
             Happening::Down
             | Happening::Up
             | Happening::ClockStep(_)
-            | Happening::Wait { .. }
             | Happening::Backoff { .. }
             | Happening::Requeue { .. } => {}
         }

@@ -89,6 +89,7 @@ fn of_job(totals: &JobTotals, case: &Case<'_>) -> Value {
         "occurrences": totals.occurrences(),
         "starts": totals.starts,
         "caught_up": totals.caught_up,
+        "merged": totals.merged,
         "done": totals.done,
         "failed": totals.failed,
         "cancelled": totals.cancelled,

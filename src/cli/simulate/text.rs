@@ -132,6 +132,12 @@ fn row(case: &Case<'_>, totals: &JobTotals) -> [Cell; 8] {
             words::counted(totals.caught_up, "time")
         ));
     }
+    if totals.merged > 0 {
+        notes.push(format!(
+            "a clock change merged {} into another",
+            words::counted(totals.merged, "slot")
+        ));
+    }
     if totals.open > 0 {
         notes.push(format!("{} not ended", totals.open));
     }
