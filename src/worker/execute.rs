@@ -24,7 +24,7 @@ use crate::{
     transcript::TriggerSource,
 };
 
-use super::Services;
+use super::{Services, recover::ended};
 
 /// How long an agent that was asked to stop may take before it is abandoned.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken
                 result,
                 end: AttemptEnd {
                     error: Some(unanswered.words),
-                    ..blank_end(run, result)
+                    ..ended(run, AttemptFate::Ended(result))
                 },
             }
         }
@@ -75,14 +75,14 @@ async fn try_run(
     let services = &call.services;
     let turn = ask_for_run(call.store.as_ref(), &services.directory, run).await?;
     let reply = ask(call, &turn, run.job.policies.timeout, cancel).await?;
-    let message = match said(&reply.text) {
-        Said::Nothing => None,
-        Said::Words(words) => message_of_run(call, run, &turn, words),
-    };
-    let has_result = match said(&reply.text) {
-        Said::Nothing => false,
-        // Kept in run history, where there is nowhere to send it.
-        Said::Words(_) => message.is_some() || run.destination.is_none(),
+    let (message, has_result) = match said(&reply.text) {
+        Said::Nothing => (None, false),
+        Said::Words(words) => {
+            let message = message_of_run(call, run, &turn, words);
+            // Kept in run history, where there is nowhere to send it.
+            let has_result = message.is_some() || run.destination.is_none();
+            (message, has_result)
+        }
     };
     let result = if has_result {
         AttemptResult::Done
@@ -98,24 +98,9 @@ async fn try_run(
         output: Some(reply.text),
         usage: reply.usage,
         message,
-        ..blank_end(run, result)
+        ..ended(run, AttemptFate::Ended(result))
     };
     Ok(RunDone { result, end })
-}
-
-fn blank_end(run: &ClaimedRun, result: AttemptResult) -> AttemptEnd {
-    AttemptEnd {
-        run_id: run.run_id,
-        epoch: run.epoch,
-        attempt: run.attempt,
-        result: AttemptFate::Ended(result),
-        error: None,
-        output: None,
-        usage: None,
-        entries: Vec::new(),
-        message: None,
-        diagnostics: Vec::new(),
-    }
 }
 
 fn message_of_run(
