@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     ids::JobId,
     occurrence::{Cause, FailReason, OccurrenceRef, Outcome, SkipReason, Slot},
-    policy::{AttemptResult, SkippedRange},
+    policy::{AttemptResult, Effect, SkippedRange},
 };
 
 /// One thing that happened. `at` is what the machine's clock showed, as the worker would record it.
@@ -162,7 +162,7 @@ pub(super) fn slot_of(occurrence: &OccurrenceRef) -> Option<&Slot> {
     }
 }
 
-impl Happening<'_> {
+impl<'a> Happening<'a> {
     /// The word for it in the log.
     pub fn word(&self) -> &'static str {
         match self {
@@ -180,6 +180,47 @@ impl Happening<'_> {
             Self::Send { .. } => "send",
             Self::Open { .. } => "open",
         }
+    }
+
+    /// What an effect of a decision is, where it is about a slot.
+    pub(super) fn of(effect: &'a Effect) -> Option<Self> {
+        Some(match effect {
+            Effect::Wait { waiting, merged } => Self::Wait {
+                slot: &waiting.slot,
+                nominal: waiting.nominal,
+                fire_at: waiting.fire_at,
+                cause: waiting.cause,
+                merged,
+            },
+            Effect::Start {
+                occurrence,
+                nominal,
+                fire_at,
+                cause,
+                merged,
+            } => Self::Start {
+                slot: slot_of(occurrence)?,
+                nominal: *nominal,
+                fire_at: *fire_at,
+                cause: *cause,
+                merged,
+            },
+            Effect::Requeue { occurrence } => Self::Requeue {
+                slot: slot_of(occurrence)?,
+            },
+            Effect::Backoff { occurrence, until } => Self::Backoff {
+                slot: slot_of(occurrence)?,
+                until: *until,
+            },
+            Effect::End {
+                occurrence,
+                outcome,
+            } => Self::End {
+                slot: slot_of(occurrence)?,
+                outcome: *outcome,
+            },
+            Effect::Skip(range) => Self::Skip(range),
+        })
     }
 
     /// The reason for a slot that did not run.

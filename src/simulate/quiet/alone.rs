@@ -249,13 +249,14 @@ impl<'s> Alone<'s> {
 
     fn follow(&mut self, decision: Decision, at: Timestamp, tally: &mut Tally, load: &mut Load) {
         for effect in &decision.effects {
+            if let Some(what) = Happening::of(effect) {
+                self.tell(at, what, tally);
+            }
             match effect {
                 Effect::Start {
                     occurrence,
                     nominal,
-                    fire_at,
-                    cause,
-                    merged,
+                    ..
                 } => {
                     load.start(at.as_second());
                     self.run = Some(Run {
@@ -265,26 +266,13 @@ impl<'s> Alone<'s> {
                         ends: None,
                         queued: true,
                     });
-                    if let Some(slot) = slot_of(occurrence) {
-                        let what = Happening::Start {
-                            slot,
-                            nominal: *nominal,
-                            fire_at: *fire_at,
-                            cause: *cause,
-                            merged,
-                        };
-                        self.tell(at, what, tally);
-                    }
                 }
                 Effect::Requeue { .. } => {
                     if let Some(run) = &mut self.run {
                         run.queued = true;
                     }
                 }
-                Effect::End {
-                    occurrence,
-                    outcome,
-                } => {
+                Effect::End { occurrence, .. } => {
                     if self
                         .run
                         .as_ref()
@@ -292,13 +280,8 @@ impl<'s> Alone<'s> {
                     {
                         self.run = None;
                     }
-                    if let Some(slot) = slot_of(occurrence) {
-                        let outcome = *outcome;
-                        self.tell(at, Happening::End { slot, outcome }, tally);
-                    }
                 }
-                Effect::Skip(range) => self.tell(at, Happening::Skip(range), tally),
-                Effect::Wait { .. } | Effect::Backoff { .. } => {}
+                Effect::Wait { .. } | Effect::Backoff { .. } | Effect::Skip(_) => {}
             }
         }
         self.state = decision.state;

@@ -105,7 +105,13 @@ impl Simulation {
 
     fn follow(&mut self, job: usize, decision: Decision, sink: &mut impl Sink) {
         for effect in &decision.effects {
-            self.tell_effect(job, effect, sink);
+            if let Some(what) = Happening::of(effect) {
+                sink.take(&Event {
+                    at: self.wall(),
+                    job: Some((job, &self.jobs[job].plan.job.id)),
+                    what,
+                });
+            }
             self.do_effect(job, effect);
         }
         let simulated = &mut self.jobs[job];
@@ -117,63 +123,6 @@ impl Simulation {
             self.wakes.extend(decision.wake_at.map(|at| (at, job)));
             simulated.wake_at = decision.wake_at;
         }
-    }
-
-    fn tell_effect(&self, job: usize, effect: &Effect, sink: &mut impl Sink) {
-        let what = match effect {
-            Effect::Wait { waiting, merged } => Happening::Wait {
-                slot: &waiting.slot,
-                nominal: waiting.nominal,
-                fire_at: waiting.fire_at,
-                cause: waiting.cause,
-                merged,
-            },
-            Effect::Start {
-                occurrence,
-                nominal,
-                fire_at,
-                cause,
-                merged,
-            } => {
-                let Some(slot) = slot_of(occurrence) else {
-                    return;
-                };
-                Happening::Start {
-                    slot,
-                    nominal: *nominal,
-                    fire_at: *fire_at,
-                    cause: *cause,
-                    merged,
-                }
-            }
-            Effect::Requeue { occurrence } => match slot_of(occurrence) {
-                Some(slot) => Happening::Requeue { slot },
-                None => return,
-            },
-            Effect::Backoff { occurrence, until } => match slot_of(occurrence) {
-                Some(slot) => Happening::Backoff {
-                    slot,
-                    until: *until,
-                },
-                None => return,
-            },
-            Effect::End {
-                occurrence,
-                outcome,
-            } => match slot_of(occurrence) {
-                Some(slot) => Happening::End {
-                    slot,
-                    outcome: *outcome,
-                },
-                None => return,
-            },
-            Effect::Skip(range) => Happening::Skip(range),
-        };
-        sink.take(&Event {
-            at: self.wall(),
-            job: Some((job, &self.jobs[job].plan.job.id)),
-            what,
-        });
     }
 
     fn do_effect(&mut self, job: usize, effect: &Effect) {
