@@ -121,34 +121,20 @@ impl Written {
     /// both.
     #[must_use]
     pub fn over(mut self, under: Self) -> Self {
-        let join = |mut below: Vec<_>, above: Vec<_>| {
-            below.extend(above);
-            below
-        };
         let own_end = self.to.is_some() || self.length.is_some();
         self.from = self.from.or(under.from);
         if !own_end {
             (self.to, self.length) = (under.to, under.length);
         }
         self.seed = self.seed.or(under.seed);
-        self.outages = join(under.outages, self.outages);
+        self.outages = joined(under.outages, self.outages);
         self.run_time = self.run_time.or(under.run_time);
         self.max_concurrent = self.max_concurrent.or(under.max_concurrent);
-        let mut steps = under.clock_steps;
-        steps.extend(self.clock_steps);
-        self.clock_steps = steps;
-        let mut run_times = under.run_times;
-        run_times.extend(self.run_times);
-        self.run_times = run_times;
-        let mut failures = under.failures;
-        failures.extend(self.failures);
-        self.failures = failures;
-        let mut channels = under.channel_failures;
-        channels.extend(self.channel_failures);
-        self.channel_failures = channels;
-        let mut expects = under.expects;
-        expects.extend(self.expects);
-        self.expects = expects;
+        self.clock_steps = joined(under.clock_steps, self.clock_steps);
+        self.run_times = joined(under.run_times, self.run_times);
+        self.failures = joined(under.failures, self.failures);
+        self.channel_failures = joined(under.channel_failures, self.channel_failures);
+        self.expects = joined(under.expects, self.expects);
         self
     }
 
@@ -263,4 +249,10 @@ impl Moment {
             }
         }
     }
+}
+
+/// Both, in this order; of a map the entries above win.
+fn joined<C: IntoIterator + Extend<C::Item>>(mut below: C, above: C) -> C {
+    below.extend(above);
+    below
 }
