@@ -105,6 +105,20 @@ static TELEGRAM: Table = Table {
     }],
 };
 
+/// How a URL is posted to, by a channel or by one job.
+pub(super) const WEBHOOK_POST: &[Key] = &[
+    key(
+        "secret_env",
+        Shape::EnvName,
+        "The environment variable with the secret that signs each post. Default: unsigned.",
+    ),
+    key(
+        "allow_private",
+        Shape::Flag,
+        "Whether the URL may be on a private network or on this machine. Default: false.",
+    ),
+];
+
 static WEBHOOK: Table = Table {
     what: "a webhook channel",
     doc: "Messages are posted to a URL.",
@@ -112,17 +126,8 @@ static WEBHOOK: Table = Table {
         &[
             required("kind", Shape::Text, "The kind of channel."),
             required("url", Shape::Url, "The URL."),
-            key(
-                "secret_env",
-                Shape::EnvName,
-                "The environment variable with the secret that signs each post. Default: unsigned.",
-            ),
-            key(
-                "allow_private",
-                Shape::Flag,
-                "Whether the URL may be on a private network or on this machine. Default: false.",
-            ),
         ],
+        WEBHOOK_POST,
         LATER_CHANNEL_KEYS,
     ],
     rules: &[],
@@ -208,6 +213,11 @@ const MODEL: &[Key] = &[
     ),
 ];
 
+const ONE_API_KEY: &[Rule] = &[Rule::AtMostOne {
+    keys: API_KEY,
+    many: (Code::TwoSecrets, "keep one of the two"),
+}];
+
 static OPENAI: Table = Table {
     what: "an openai agent",
     doc: "Any server of OpenAI's chat completions.",
@@ -220,10 +230,7 @@ static OPENAI: Table = Table {
             "The API's root with its version. Default: https://api.openai.com/v1.",
         )],
     ],
-    rules: &[Rule::AtMostOne {
-        keys: API_KEY,
-        many: (Code::TwoSecrets, "keep one of the two"),
-    }],
+    rules: ONE_API_KEY,
 };
 
 static ANTHROPIC: Table = Table {
@@ -238,10 +245,7 @@ static ANTHROPIC: Table = Table {
             "The API's root with its version. Default: https://api.anthropic.com/v1.",
         )],
     ],
-    rules: &[Rule::AtMostOne {
-        keys: API_KEY,
-        many: (Code::TwoSecrets, "keep one of the two"),
-    }],
+    rules: ONE_API_KEY,
 };
 
 pub(super) static RETENTION: Table = Table {

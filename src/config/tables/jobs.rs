@@ -1,6 +1,6 @@
 //! The keys of `[jobs.ID]`, and the policies that `[defaults]` shares with it.
 
-use super::{key, later, required};
+use super::{directory::WEBHOOK_POST, key, later, required};
 use crate::config::{
     keys::{Key, Rule, Shape, Shortest, Table},
     problem::Code,
@@ -291,18 +291,6 @@ static CONTEXT: Table = Table {
 static WEBHOOK: Table = Table {
     what: "`deliver` to a webhook",
     doc: "A URL that results are posted to.",
-    groups: &[&[
-        required("webhook", Shape::Url, "The URL."),
-        key(
-            "secret_env",
-            Shape::EnvName,
-            "The environment variable with the secret that signs each post. Default: unsigned.",
-        ),
-        key(
-            "allow_private",
-            Shape::Flag,
-            "Whether the URL may be on a private network or on this machine. Default: false.",
-        ),
-    ]],
+    groups: &[&[required("webhook", Shape::Url, "The URL.")], WEBHOOK_POST],
     rules: &[],
 };
