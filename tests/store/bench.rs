@@ -6,8 +6,8 @@ use chatcron::{
     policy::{AttemptResult, Effect, Grant, JobState, LaneQueue, outbox::Transition},
     store::{
         AttemptEnd, AttemptFate, ClaimRequest, Claimed, ClaimedPart, ClaimedRun, ClaimedTurn,
-        Conflict, JobCommit, JobSource, LaneLimits, NewMessage, OutboxRow, PartSettlement, Store,
-        StoredJob, Target, TurnEnd, TurnResult, WorkerId, Written,
+        Conflict, InboundMessage, JobCommit, JobSource, LaneLimits, NewMessage, OutboxRow,
+        PartSettlement, Store, StoredJob, Target, TurnEnd, TurnResult, WorkerId, Written,
     },
     transcript::TriggerSource,
 };
@@ -142,6 +142,18 @@ impl<S: Store> Bench<S> {
             Ok(Claimed::Turn(turn)) => *turn,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// What a person says, and the turn about it under way: said and begun at these seconds.
+    pub(crate) async fn begin_turn(
+        &self,
+        key: &SessionKey,
+        said: InboundMessage,
+        said_at: i64,
+        begun_at: i64,
+    ) -> ClaimedTurn {
+        let turn = self.store.request_turn(said, at(said_at)).await.unwrap();
+        self.claim_turn(key, turn, begun_at).await
     }
 
     pub(crate) async fn claim_part(

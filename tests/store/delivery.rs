@@ -73,12 +73,8 @@ pub(crate) async fn a_confirmed_result_is_one_visible_row_of_the_chat<D: Databas
 pub(crate) async fn a_reply_is_pending_until_it_is_confirmed<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench.begin_turn(&key, inbound("1", "hi", None), 1, 2).await;
+    let turn = claimed.turn_id;
     let reply = message("turn:1", Origin::TurnReply, destination("1"), &["a", "b"]);
     bench
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 3)

@@ -46,12 +46,9 @@ pub(crate) async fn a_late_receipt_of_an_unknown_part_is_written_at_a_turn_bound
         .settle(&claimed, Transition::Unknown, 62)
         .await
         .unwrap();
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(63))
-        .await
-        .unwrap();
-    let running = bench.claim_turn(&key, turn, 63).await;
+    let running = bench
+        .begin_turn(&key, inbound("1", "hi", None), 63, 63)
+        .await;
     bench.settle(&claimed, receipt("m-1"), 64).await.unwrap();
     assert_eq!(bench.part(parts[0].part_id).await.state, PartState::Unknown);
     assert_eq!(bench.recalled(&key).await, ["hi"]);
@@ -83,12 +80,9 @@ pub(crate) async fn a_receipt_waits_while_somebody_else_has_the_lane<D: Database
         at: at(200),
     };
     bench.settle(&claimed, again, 62).await.unwrap();
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(63))
-        .await
-        .unwrap();
-    let running = bench.claim_turn(&key, turn, 63).await;
+    let running = bench
+        .begin_turn(&key, inbound("1", "hi", None), 63, 63)
+        .await;
     bench.settle(&claimed, receipt("m-1"), 64).await.unwrap();
     assert_eq!(bench.part(parts[0].part_id).await.state, PartState::Sending);
     bench
@@ -150,12 +144,8 @@ pub(crate) async fn a_receipt_that_comes_after_a_reset_joins_the_new_generation<
 ) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench.begin_turn(&key, inbound("1", "hi", None), 1, 2).await;
+    let turn = claimed.turn_id;
     let reply = message("turn:1", Origin::TurnReply, destination("1"), &["a"]);
     bench
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 3)

@@ -72,12 +72,8 @@ pub(crate) async fn a_failed_part_cancels_the_rest_and_may_stop_the_address<D: D
 ) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench.begin_turn(&key, inbound("1", "hi", None), 1, 2).await;
+    let turn = claimed.turn_id;
     let reply = message(
         "turn:1",
         Origin::TurnReply,
@@ -113,12 +109,10 @@ pub(crate) async fn a_failed_part_cancels_the_rest_and_may_stop_the_address<D: D
             Visibility::Visible
         ]
     );
-    let next = bench
-        .store
-        .request_turn(inbound("1", "still there?", None), at(6))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, next, 7).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "still there?", None), 6, 7)
+        .await;
+    let next = claimed.turn_id;
     let reply = message("turn:2", Origin::TurnReply, destination("1"), &["yes"]);
     bench
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 8)
@@ -223,12 +217,9 @@ pub(crate) async fn a_message_that_was_begun_goes_first<D: Database>(database: &
     let head = bench.queues(61, 9).await.remove(0);
     let delivery = head.delivery.unwrap();
     assert_eq!((delivery.part_id, delivery.first), (parts[1].part_id, true));
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(62))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 62).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "hi", None), 62, 62)
+        .await;
     let reply = message("turn:1", Origin::TurnReply, destination("1"), &["reply"]);
     bench
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 63)

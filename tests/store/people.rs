@@ -104,12 +104,9 @@ pub(crate) async fn a_persons_word_waits_for_the_lane<D: Database>(database: &D)
     let bench = Bench::with_job(database).await;
     let key = session("1");
     let part = unknown_part(&bench).await;
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(62))
-        .await
-        .unwrap();
-    let running = bench.claim_turn(&key, turn, 62).await;
+    let running = bench
+        .begin_turn(&key, inbound("1", "hi", None), 62, 62)
+        .await;
     bench
         .store
         .resolve_part(part.part_id, shown(), at(63))
@@ -126,12 +123,8 @@ pub(crate) async fn a_persons_word_waits_for_the_lane<D: Database>(database: &D)
 pub(crate) async fn a_retry_brings_back_the_rest_of_the_message<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "hi", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench.begin_turn(&key, inbound("1", "hi", None), 1, 2).await;
+    let turn = claimed.turn_id;
     let reply = message("turn:1", Origin::TurnReply, destination("1"), &["a", "b"]);
     bench
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 3)

@@ -30,12 +30,10 @@ pub(crate) async fn recall_is_the_visible_and_interior_rows_of_the_newest_genera
 ) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "one", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "one", None), 1, 2)
+        .await;
+    let turn = claimed.turn_id;
     let end = TurnEnd {
         turn_id: turn,
         epoch: claimed.epoch,
@@ -68,12 +66,9 @@ pub(crate) async fn the_last_texts_are_oldest_first<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
     for (seconds, words) in [(1, "one"), (2, ""), (3, "three"), (4, "four")] {
-        let turn = bench
-            .store
-            .request_turn(inbound("1", words, None), at(seconds))
-            .await
-            .unwrap();
-        let claimed = bench.claim_turn(&key, turn, seconds).await;
+        let claimed = bench
+            .begin_turn(&key, inbound("1", words, None), seconds, seconds)
+            .await;
         bench
             .finish_turn(&claimed, TurnResult::Done, None, seconds)
             .await
@@ -121,12 +116,10 @@ pub(crate) async fn job_memory_holds_committed_attempts_only<D: Database>(databa
 pub(crate) async fn rows_keep_their_blocks<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "one", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "one", None), 1, 2)
+        .await;
+    let turn = claimed.turn_id;
     let entry = EntryDraft {
         session_key: key.clone(),
         entry: NewEntry {
@@ -160,12 +153,10 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
 ) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "one", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "one", None), 1, 2)
+        .await;
+    let turn = claimed.turn_id;
     let reply = message("turn:1", Origin::TurnReply, destination("1"), &["a", "b"]);
     bench
         .finish_turn(&claimed, TurnResult::Done, Some(reply), 3)
@@ -174,11 +165,8 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
     let parts = bench.store.turn_parts(turn).await.unwrap();
     bench.send(&parts[0], receipt("m-1"), 4).await;
     let running = bench
-        .store
-        .request_turn(inbound("1", "two", None), at(5))
-        .await
-        .unwrap();
-    let running = bench.claim_turn(&key, running, 5).await;
+        .begin_turn(&key, inbound("1", "two", None), 5, 5)
+        .await;
     bench.store.request_reset(&key, at(6)).await.unwrap();
     bench.store.request_reset(&key, at(7)).await.unwrap();
     assert_eq!(

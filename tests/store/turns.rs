@@ -94,12 +94,9 @@ pub(crate) async fn an_older_turn_goes_first<D: Database>(database: &D) {
 pub(crate) async fn a_finished_turn_is_fenced_by_its_epoch<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "one", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "one", None), 1, 2)
+        .await;
     let mut stale = claimed.clone();
     stale.epoch.0 += 1;
     let refused = bench.finish_turn(&stale, TurnResult::Done, None, 3).await;
@@ -140,12 +137,10 @@ pub(crate) async fn a_requeued_turn_has_used_no_attempt<D: Database>(database: &
 pub(crate) async fn a_failed_turn_leaves_the_users_row<D: Database>(database: &D) {
     let bench = Bench::on(database).await;
     let key = session("1");
-    let turn = bench
-        .store
-        .request_turn(inbound("1", "one", None), at(1))
-        .await
-        .unwrap();
-    let claimed = bench.claim_turn(&key, turn, 2).await;
+    let claimed = bench
+        .begin_turn(&key, inbound("1", "one", None), 1, 2)
+        .await;
+    let turn = claimed.turn_id;
     let failed = TurnResult::Failed {
         error: "overloaded".to_owned(),
     };
