@@ -1,6 +1,6 @@
 //! Expectations as text for people and as JUnit XML for CI systems.
 
-use crate::simulate::{Expect, Unmet};
+use crate::simulate::{Expect, Unmet, escaped};
 
 use super::{Case, Outcome, golden::Answer};
 
@@ -83,22 +83,4 @@ pub(super) fn junit(file: &str, case: &Case<'_>, outcome: &Outcome, golden: &Ans
     }
     text.push_str("  </testsuite>\n</testsuites>\n");
     text
-}
-
-/// Text as XML takes it; characters that XML cannot have are replaced.
-pub(in crate::cli) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{COLUMNS, Lane, Timeline, axis};
+use crate::simulate::escaped;
 
 const LEFT: f64 = 170.0;
 const PLOT: f64 = 960.0;
@@ -307,7 +308,7 @@ fn text(out: &mut String, class: &str, (x, y): (f64, f64), size: f64, words: &st
     } else {
         format!(" class=\"{class}\"")
     };
-    let words = super::html::escaped(words);
+    let words = escaped(words);
     let _ = writeln!(
         out,
         "<text{class} x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\">{words}</text>"

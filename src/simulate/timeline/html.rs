@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use crate::simulate::{JobTotals, Report};
+use crate::simulate::{JobTotals, Report, escaped};
 
 use super::Timeline;
 
@@ -55,20 +55,4 @@ fn row(out: &mut String, job: &JobTotals) {
         job.retries,
         jiff::SignedDuration::from_secs(job.lateness.longest().as_secs()),
     );
-}
-
-/// Text as XML and HTML take it.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
