@@ -28,5 +28,5 @@ mod tests;
 
 pub use clock_change::{ClockChange, ClockChangeKind, clock_changes};
 pub use error::ScheduleError;
-pub use planned::{Fate, Moved, Planned};
+pub use planned::{Fate, Moved, Planned, Series};
 pub use planner::{Occurrences, Planner};

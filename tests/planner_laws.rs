@@ -77,6 +77,26 @@ proptest! {
     }
 
     #[test]
+    fn a_series_is_what_a_walk_counts((spec, at) in any_spec(), hours in -200..200_i64) {
+        let planner = planner(&spec);
+        let after = at + SignedDuration::from_hours(hours);
+        let until = after + SignedDuration::from_hours(30);
+        let walked: Vec<Planned> = planner.between(after, until).collect();
+        match planner.series(after, until) {
+            Some(series) => {
+                prop_assert!(walked.iter().all(Planned::fires));
+                prop_assert_eq!(walked.first(), Some(&series.first));
+                prop_assert_eq!(walked.last(), Some(&series.last));
+                prop_assert_eq!(walked.len() as u64, series.count);
+            }
+            None => {
+                let is_grid = matches!(spec.when, When::Every { .. });
+                prop_assert!(walked.is_empty() || !is_grid || !spec.exclude.is_empty());
+            }
+        }
+    }
+
+    #[test]
     fn slots_are_unique_and_come_back_to_their_instants((spec, at) in any_spec()) {
         let planner = planner(&spec);
         let until = at + SignedDuration::from_hours(90);

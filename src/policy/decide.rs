@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     job::{CatchUp, Overlap},
     occurrence::{Cause, FailReason, OccurrenceKind, OccurrenceRef, Outcome, SkipReason, Slot},
+    schedule::Planned,
 };
 
 use super::{
@@ -30,6 +31,7 @@ pub fn decide(plan: &JobPlan, state: &JobState, event: Event<'_>, now: Timestamp
         state: state.clone(),
         effects: Vec::new(),
         refusal: None,
+        foreseen: None,
     };
     let mut current = plan;
     match event {
@@ -63,6 +65,7 @@ pub fn decide(plan: &JobPlan, state: &JobState, event: Event<'_>, now: Timestamp
         Event::Resumed => draft.resume(plan, now),
         Event::DefinitionChanged { new } => {
             draft.change_definition(plan, new, now);
+            draft.foreseen = None;
             current = new;
         }
         Event::Removed => draft.remove(plan, now),
@@ -81,6 +84,8 @@ struct Draft {
     state: JobState,
     effects: Vec<Effect>,
     refusal: Option<Refusal>,
+    /// A cursor, and the first slot after it that fires, where the planner has just said so.
+    foreseen: Option<(Timestamp, Timestamp)>,
 }
 
 impl Draft {
@@ -311,13 +316,28 @@ impl Draft {
             .filter(|_| !behind_a_run)
             .map(|slot| slot.fire_at);
         let next = if self.has_runs_left(plan) {
-            plan.planner
-                .next(self.state.cursor)
-                .map(|next| next.nominal)
+            self.next_after_cursor(plan)
         } else {
             None
         };
         retries.chain(waiting).chain(next).min()
+    }
+
+    /// Remembers which slot follows the cursor, if it fires.
+    fn foresee(&mut self, next: Option<Planned>) {
+        let cursor = self.state.cursor;
+        let next = next.filter(Planned::fires);
+        self.foreseen = next.map(|next| (cursor, next.nominal));
+    }
+
+    fn next_after_cursor(&self, plan: &JobPlan) -> Option<Timestamp> {
+        match self.foreseen {
+            Some((cursor, next)) if cursor == self.state.cursor => Some(next),
+            Some(_) | None => {
+                let next = plan.planner.next(self.state.cursor);
+                next.map(|next| next.nominal)
+            }
+        }
     }
 
     fn has_runs_left(&self, plan: &JobPlan) -> bool {

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use jiff::{SignedDuration, Timestamp, civil};
 
 use crate::schedule::{
-    Fate, Planned, ScheduleError,
+    Fate, Planned, ScheduleError, Series,
     calendar::{DAY, day_of, local_ceil, second_of_day},
     wall::Scope,
     zone::ZoneTable,
@@ -56,6 +56,28 @@ impl Every {
             next: self.at_or_after(first),
             last: floor_micro(until).min(self.until.saturating_sub(1)),
         }
+    }
+
+    /// The grid instants after `after`, up to and including `until`, by arithmetic. Nothing where
+    /// there are none, or where one may lie on an excluded date.
+    pub(crate) fn series(&self, after: Timestamp, until: Timestamp) -> Option<Series> {
+        let grid = self.walk(Scope::All, after, until);
+        let first = grid.next.filter(|first| *first <= grid.last)?;
+        if let Some(excluded) = self.exclude.last() {
+            let second = first.div_euclid(1_000_000);
+            let (_, segment) = self.zone.at(second);
+            let day = (second + segment.offset).div_euclid(DAY);
+            // No zone goes back by more than a day.
+            if day - excluded < 2 {
+                return None;
+            }
+        }
+        let last = self.at_or_before(grid.last)?;
+        Some(Series {
+            first: planned(first, Fate::Fires)?,
+            last: planned(last, Fate::Fires)?,
+            count: u64::try_from((last - first) / self.period).ok()? + 1,
+        })
     }
 
     /// The last grid instant at or before `at` that fires.

@@ -28,6 +28,28 @@ impl Planned {
     }
 }
 
+/// Slots of one fate with nothing else between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Series {
+    /// The first.
+    pub first: Planned,
+    /// The last; the same as the first where there is one only.
+    pub last: Planned,
+    /// How many.
+    pub count: u64,
+}
+
+impl Series {
+    /// One slot.
+    pub fn of(planned: Planned) -> Self {
+        Self {
+            first: planned,
+            last: planned,
+            count: 1,
+        }
+    }
+}
+
 /// What becomes of a slot, as far as the schedule is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fate {

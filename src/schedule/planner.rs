@@ -7,7 +7,7 @@ use crate::{
     job::{ScheduleSpec, When},
     occurrence::Slot,
     schedule::{
-        Planned, ScheduleError,
+        Planned, ScheduleError, Series,
         calendar::{day_of, local_ceil, second_of_day},
         cron,
         day_rule::{Dates, DayRule},
@@ -144,6 +144,18 @@ impl Planner {
     /// The occurrences among [`Planner::between`] that fire; faster than filtering.
     pub fn firing_between(&self, after: Timestamp, until: Timestamp) -> Occurrences<'_> {
         self.walk(Scope::Firing, after, until)
+    }
+
+    /// The slots after `after` and not after `until`, counted without a walk: those of an `every`
+    /// job, where all of them fire.
+    ///
+    /// `None` where there are none, where an excluded date may lie among them, and for every other
+    /// kind of schedule.
+    pub fn series(&self, after: Timestamp, until: Timestamp) -> Option<Series> {
+        match &self.kind {
+            Kind::Wall(_) => None,
+            Kind::Every(every) => every.series(after, until),
+        }
     }
 
     #[inline]

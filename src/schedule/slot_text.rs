@@ -1,5 +1,7 @@
 //! Slots as text, and back to instants.
 
+use std::fmt::Write as _;
+
 use jiff::{Timestamp, civil};
 
 use crate::{
@@ -55,10 +57,17 @@ pub(crate) fn resolve(slot: &Slot) -> Option<Timestamp> {
 
 fn spelled(wall: &Wall, local: i64, pass: u32) -> Slot {
     let zone = &wall.zone.name;
-    let written = wall_time(local).map_or_else(|| local.to_string(), |wall| wall.to_string());
-    Slot::from_text(if pass > 1 {
-        format!("{written}/{pass}[{zone}]")
-    } else {
-        format!("{written}[{zone}]")
-    })
+    let mut text = String::with_capacity(zone.len() + "2027-03-28T02:30:00/2[]".len());
+    // Writing to a string does not fail.
+    let _ = match wall_time(local) {
+        Some(written) => write!(text, "{written}"),
+        None => write!(text, "{local}"),
+    };
+    if pass > 1 {
+        let _ = write!(text, "/{pass}");
+    }
+    for piece in ["[", zone, "]"] {
+        text.push_str(piece);
+    }
+    Slot::from_text(text)
 }

@@ -1,7 +1,9 @@
 //! Accounting: every slot between the cursor and now gets its record.
 //!
-//! Counting walks the slots, and everything that is written is a handful of ranges, so that a year
+//! Slots are counted, by arithmetic or by a walk, and written as a handful of ranges, so that a year
 //! of downtime costs one transaction.
+
+use std::iter;
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
@@ -9,11 +11,14 @@ use sha2::{Digest, Sha256};
 use crate::{
     job::{CatchUp, When},
     occurrence::{Cause, Outcome, SkipReason},
-    schedule::{Fate, Planned},
+    schedule::{Fate, Occurrences, Planned, Series},
 };
 
 use super::{Candidate, Draft, ON_TIME};
 use crate::policy::{Effect, JobPlan, SkippedRange, WaitingSlot};
+
+/// The catch-up window of a job that comes once, or seldom.
+const LONGEST_WINDOW: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whether the newest slot may start.
 #[derive(Clone, Copy)]
@@ -31,14 +36,19 @@ pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now
     if draft.state.cursor >= now || !draft.has_runs_left(plan) {
         return;
     }
-    let newest = plan
-        .planner
-        .latest_at_or_before(now)
-        .map(|planned| planned.nominal)
-        .filter(|nominal| *nominal > draft.state.cursor);
     let mut ranges = Ranges::new(plan);
+    count_long_past(draft, &mut ranges, starting, now);
+    let mut slots = Due::after(plan, draft.state.cursor, now);
+    let first = slots.take();
+    // A slot alone is the newest, and nearly always it is alone; of more the planner says.
+    let newest = if slots.has_more() {
+        plan.planner.latest_at_or_before(now)
+    } else {
+        first.filter(Planned::fires)
+    };
+    let newest = newest.map(|planned| planned.nominal);
     let mut due = None;
-    for planned in plan.planner.between(draft.state.cursor, now) {
+    for planned in first.into_iter().chain(iter::from_fn(|| slots.take())) {
         draft.state.cursor = planned.nominal;
         let is_newest = newest == Some(planned.nominal);
         let in_window = || is_in_window(plan, planned.nominal, now);
@@ -60,11 +70,65 @@ pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now
                 }
             }
         };
-        ranges.add(planned, reason);
+        ranges.add(Series::of(planned), reason);
     }
+    draft.foresee(slots.next);
     draft.effects.extend(ranges.finish());
     if let Some(planned) = due {
         take_up(draft, plan, &planned, now);
+    }
+}
+
+/// Counts the slots that are too old to start, where the planner can without a walk: in a year an
+/// `every` job of a second has 31 million of them.
+fn count_long_past(draft: &mut Draft, ranges: &mut Ranges<'_>, starting: Starting, now: Timestamp) {
+    let planner = &ranges.plan.planner;
+    let window = ranges.plan.job.policies.catch_up_window;
+    let long_past = now.saturating_sub(window.unwrap_or(LONGEST_WINDOW));
+    let long_past = long_past.unwrap_or(Timestamp::MIN);
+    // The last one may be the newest there is, and that may start however old it is: its drawn
+    // instant need not have come yet.
+    let all = planner.series(draft.state.cursor, long_past.min(now));
+    let but_one = all.and_then(|all| planner.series(draft.state.cursor, just_before(all.last)));
+    let Some(old) = but_one else { return };
+    let reason = match starting {
+        Starting::Never(reason) => reason,
+        Starting::Allowed | Starting::NotNow(_) => SkipReason::Missed,
+    };
+    draft.state.cursor = old.last.nominal;
+    ranges.add(old, reason);
+}
+
+fn just_before(planned: Planned) -> Timestamp {
+    let micro = SignedDuration::from_micros(1);
+    planned
+        .nominal
+        .saturating_sub(micro)
+        .unwrap_or(planned.nominal)
+}
+
+/// The slots up to now, and the one after them, which says when to wake up.
+struct Due<'a> {
+    slots: Occurrences<'a>,
+    next: Option<Planned>,
+    now: Timestamp,
+}
+
+impl<'a> Due<'a> {
+    fn after(plan: &'a JobPlan, cursor: Timestamp, now: Timestamp) -> Self {
+        let mut slots = plan.planner.between(cursor, Timestamp::MAX);
+        let next = slots.next();
+        Self { slots, next, now }
+    }
+
+    fn take(&mut self) -> Option<Planned> {
+        let due = self.next.filter(|next| next.nominal <= self.now)?;
+        self.next = self.slots.next();
+        Some(due)
+    }
+
+    fn has_more(&self) -> bool {
+        self.next.is_some_and(|next| next.nominal <= self.now)
     }
 }
 
@@ -144,16 +208,15 @@ fn window(plan: &JobPlan, nominal: Timestamp) -> SignedDuration {
         return SignedDuration::ZERO;
     }
     let shortest = SignedDuration::from_mins(5);
-    let longest = SignedDuration::from_hours(24);
     match (plan.job.policies.catch_up_window, &plan.job.schedule.when) {
         (Some(window), _) => window,
-        (None, When::At(_)) => longest,
+        (None, When::At(_)) => LONGEST_WINDOW,
         (None, When::Daily { .. } | When::Cron(_) | When::Every { .. }) => {
             let following = plan.planner.next(nominal);
-            following.map_or(longest, |next| {
+            following.map_or(LONGEST_WINDOW, |next| {
                 next.nominal
                     .duration_since(nominal)
-                    .clamp(shortest, longest)
+                    .clamp(shortest, LONGEST_WINDOW)
             })
         }
     }
@@ -167,9 +230,7 @@ struct Ranges<'a> {
 }
 
 struct OpenRange {
-    first: Planned,
-    last: Planned,
-    count: u64,
+    slots: Series,
     reason: SkipReason,
 }
 
@@ -182,33 +243,28 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    fn add(&mut self, planned: Planned, reason: SkipReason) {
+    fn add(&mut self, slots: Series, reason: SkipReason) {
         match &mut self.open {
             Some(open) if open.reason == reason => {
-                open.last = planned;
-                open.count += 1;
+                open.slots.last = slots.last;
+                open.slots.count += slots.count;
             }
             Some(_) | None => {
                 self.close();
-                self.open = Some(OpenRange {
-                    first: planned,
-                    last: planned,
-                    count: 1,
-                    reason,
-                });
+                self.open = Some(OpenRange { slots, reason });
             }
         }
     }
 
     fn close(&mut self) {
-        if let Some(open) = self.open.take() {
+        if let Some(OpenRange { slots, reason }) = self.open.take() {
             self.closed.push(Effect::Skip(SkippedRange {
-                first: self.plan.planner.slot(&open.first),
-                first_nominal: open.first.nominal,
-                last: self.plan.planner.slot(&open.last),
-                last_nominal: open.last.nominal,
-                count: open.count,
-                reason: open.reason,
+                first: self.plan.planner.slot(&slots.first),
+                first_nominal: slots.first.nominal,
+                last: self.plan.planner.slot(&slots.last),
+                last_nominal: slots.last.nominal,
+                count: slots.count,
+                reason,
             }));
         }
     }

@@ -247,6 +247,62 @@ fn a_year_of_downtime_is_one_range_and_one_start() {
 }
 
 #[test]
+fn thousands_of_years_of_seconds_are_counted_at_once() {
+    let second = When::Every {
+        period: SignedDuration::from_secs(1),
+        anchor: None,
+    };
+    let state = activated("2026-01-01T00:00:00Z");
+    let now = utc("9000-01-01T00:00:00Z");
+    let decision = decide(&plan(job(second)), &state, Event::WakeUp, now);
+    let counted: u64 = decision
+        .effects
+        .iter()
+        .filter_map(|effect| Some(effect.skipped()?.1))
+        .sum();
+    // The last one starts.
+    let seconds = state.cursor.duration_until(now).as_secs() as u64;
+    assert_eq!(counted, seconds - 1);
+    assert_eq!(decision.state.cursor, now);
+}
+
+#[test]
+fn what_is_counted_at_once_is_what_is_found_by_a_walk() {
+    let state = activated("2026-01-03T00:00:00Z");
+    // Nothing is counted past an excluded date that is so near, though it changes nothing here.
+    let the_day_before = civil::date(2026, 1, 2);
+    let hours = SignedDuration::from_hours;
+    for minutes in [1, 7, 90, 3_000, 20_000] {
+        for jitter in [SignedDuration::ZERO, hours(60)] {
+            for catch_up in [CatchUp::Latest, CatchUp::None] {
+                for window in [None, Some(SignedDuration::ZERO), Some(hours(70))] {
+                    let mut counted = job(When::Every {
+                        period: SignedDuration::from_mins(minutes),
+                        anchor: None,
+                    });
+                    counted.schedule.jitter = jitter;
+                    counted.policies.catch_up = catch_up;
+                    counted.policies.catch_up_window = window;
+                    let mut walked = counted.clone();
+                    walked.schedule.exclude = vec![the_day_before];
+                    let (counted, walked) = (plan(counted), plan(walked));
+                    for down in [1, 23, 25, 49, 500] {
+                        let now = state.cursor + hours(down) + SignedDuration::from_secs(61);
+                        for event in [Event::WakeUp, Event::Removed] {
+                            assert_eq!(
+                                decide(&counted, &state, event.clone(), now),
+                                decide(&walked, &state, event, now),
+                                "{minutes} min, {jitter:?}, {catch_up:?}, {window:?}, {down} h"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_slot_that_meets_a_scheduled_run_is_skipped() {
     let plan = plan(daily());
     let decision = decide(&plan, &running(&plan, 1), Event::WakeUp, nominal(2));
