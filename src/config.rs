@@ -42,7 +42,7 @@ pub(crate) use durations::parse as duration;
 #[cfg(feature = "cli")]
 pub(crate) use nearest::nearest;
 pub use problem::{Code, Label, Level, Position, Problem};
-pub use scenario::{LoadedScenario, parse_scenario};
+pub use scenario::{LoadedScenario, Names, parse_scenario};
 pub use schema::schema;
 
 use fields::Fields;
@@ -220,12 +220,12 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
     }
     let names_of = |key| file.entries(key).iter().map(|entry| &*entry.name).collect();
     let (job_names, chat_names): (Vec<&str>, Vec<&str>) = (names_of("jobs"), names_of("chats"));
-    let names = scenario::Names {
+    let names = Names {
         jobs: &job_names,
         chats: &chat_names,
     };
     let simulate = match file.table("simulate") {
-        Some(table) => scenario::build(reader, table, Some(names)),
+        Some(table) => scenario::build(reader, table, names),
         None => (!file.has("simulate")).then(Written::default),
     };
     let file_read = JobsFile {

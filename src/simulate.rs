@@ -33,4 +33,4 @@ pub use report::{DestinationTotals, JobTotals, Peak, Report, Tally};
 pub use run::{SimulateError, Simulation};
 pub use scenario::{ClockStep, Failing, Outage, Rate, RunTime, Scenario, Window};
 pub use timeline::Timeline;
-pub use written::{Given, Moment, Stretch, WindowError, Written, parse};
+pub use written::{Given, Moment, Resolved, Stretch, WindowError, Written, parse};

@@ -52,6 +52,9 @@ const WEEK: [&str; 6] = [
     "Tue 06:00..Tue 10:00",
 ];
 
+#[path = "cli_simulate/wrong.rs"]
+mod wrong;
+
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -231,30 +234,6 @@ fn slots_that_a_clock_change_merges_are_told() {
 }
 
 #[test]
-fn no_file_of_the_command_is_written_over() {
-    let folder = Folder::with(JOBS);
-    folder.put("kept.jsonl", "kept");
-    for (arguments, says) in [
-        (vec!["--out", "jobs.toml"], "the jobs file"),
-        (vec!["--junit", "./jobs.toml"], "the jobs file"),
-        (vec!["--out", "new", "--junit", "new"], "--junit"),
-        (
-            vec!["--out", "kept.jsonl", "--golden", "kept.jsonl"],
-            "--golden",
-        ),
-    ] {
-        let output = folder.simulate(&arguments);
-        assert_eq!(code(&output), 2, "{arguments:?}: {}", err(&output));
-        assert!(err(&output).contains(says), "{}", err(&output));
-    }
-    // What is only read is read before anything is emptied.
-    let output = folder.simulate(&["--out", "kept.jsonl", "--golden", "nowhere"]);
-    assert_eq!(code(&output), 3, "{}", err(&output));
-    assert_eq!(folder.get("jobs.toml"), JOBS);
-    assert_eq!(folder.get("kept.jsonl"), "kept");
-}
-
-#[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let folder = Folder::with(JOBS);
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("chatcron"));
@@ -293,73 +272,6 @@ fn expectations_are_those_of_their_job_in_its_zone() {
     // `budget` runs at the same time, and does not count.
     assert!(out(&output).contains("peak: 2 at once"), "{}", out(&output));
     assert_eq!(code(&output), 0, "{}", err(&output));
-}
-
-#[test]
-fn what_is_wrong_names_the_option_and_what_is_accepted() {
-    let folder = Folder::with(JOBS);
-    for (arguments, exit, says) in [
-        (
-            vec!["--from", "2027-02-01", "--to", "2027-01-01"],
-            2,
-            "`--from` comes before `--to`",
-        ),
-        (
-            vec!["--from", "1900-01-01", "--to", "2027-01-01"],
-            2,
-            "100 years",
-        ),
-        (vec!["--from", "soon", "--for", "1d"], 2, "--from"),
-        (vec!["--from", "2027-01-01"], 2, "--for 7d"),
-        (
-            vec!["--for", "1d", "--to", "2027-01-01"],
-            2,
-            "cannot be used with",
-        ),
-        (vec!["--for", "7 days"], 2, "has no unit"),
-        (
-            vec!["--for", "1d", "--run-time", "budgte=1m"],
-            2,
-            "did you mean `budget`?",
-        ),
-        (vec!["--for", "1d", "--run-time", "budget"], 2, "budget=30s"),
-        (vec!["--for", "1d", "--fail", "budget=often"], 2, "10%"),
-        (
-            vec!["--for", "1d", "--channel-fail", "you=5%"],
-            2,
-            "no chat `you`",
-        ),
-        (vec!["--for", "1d", "--outage", "Tue 10:00"], 2, "FROM..TO"),
-        (
-            vec!["--for", "1d", "--outage", "2027-01-02..2027-01-01"],
-            2,
-            "A comes before B",
-        ),
-        (
-            vec!["--for", "1d", "--clock-step", "2027-01-02=1h"],
-            2,
-            "AT=+1h",
-        ),
-        (
-            vec!["--for", "1d", "--out", "nowhere/report"],
-            3,
-            "nothing was simulated",
-        ),
-        (
-            vec!["--for", "1d", "--scenario", "none.toml"],
-            3,
-            "none.toml",
-        ),
-    ] {
-        let output = folder.command().args(&arguments).output().unwrap();
-        assert_eq!(code(&output), exit, "{arguments:?}: {}", err(&output));
-        assert!(
-            err(&output).contains(says),
-            "{arguments:?}: {}",
-            err(&output)
-        );
-        assert_eq!(out(&output), "", "{arguments:?}");
-    }
 }
 
 #[test]

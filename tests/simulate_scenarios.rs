@@ -46,7 +46,8 @@ fn simulate(path: &Path, log: &mut Log<Vec<u8>>) -> Vec<Unmet> {
     assert!(!written.expects.is_empty(), "{name} expects nothing");
     let zone = file.timezone.unwrap_or_else(|| "UTC".to_owned());
     let zone = tz::db().get(&zone).unwrap();
-    let (window, scenario) = written.resolve(&zone, Timestamp::UNIX_EPOCH).unwrap();
+    let resolved = written.resolve(&zone, Timestamp::UNIX_EPOCH).unwrap();
+    let (window, scenario) = (resolved.window, resolved.scenario);
     let room = usize::try_from(file.max_concurrent).unwrap();
     let chats = &file.directory.chats;
     let mut simulation = Simulation::new(file.jobs, chats, room, &scenario, window.from).unwrap();

@@ -204,18 +204,13 @@ fn prepare<'a>(
         tell();
         return Ok(None);
     };
-    let under = match &arguments.scenario {
-        Some(path) => scenario::load(path, file)?,
-        None => match &file.simulate {
-            Some(written) => Some(written.clone()),
-            None => {
-                tell();
-                None
-            }
-        },
-    };
-    let Some(under) = under else {
-        return Ok(None);
+    let under = match (&arguments.scenario, &file.simulate) {
+        (Some(path), _) => scenario::load(path, file)?,
+        (None, Some(written)) => written.clone(),
+        (None, None) => {
+            tell();
+            return Err(scenario::wrong(&path));
+        }
     };
     let mut written = arguments.world.written(file, &path)?.over(under);
     if let Some(database) = &arguments.history {
@@ -226,7 +221,8 @@ fn prepare<'a>(
         .clone()
         .unwrap_or_else(|| words::common_zone(file.jobs.iter()));
     let tz = words::zone(&zone);
-    let (window, world) = scenario::resolve(&written, &tz, today(now, &tz))?;
+    let today = today(now, &tz);
+    let (window, world) = scenario::resolve(&written, (&zone, &tz), today, &file.jobs)?;
     let max_concurrent = written.max_concurrent.unwrap_or(file.max_concurrent);
     Ok(Some(Case {
         file,

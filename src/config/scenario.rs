@@ -29,8 +29,8 @@ pub struct LoadedScenario {
     pub source: String,
 }
 
-/// Reads a scenario file: the keys of `[simulate]`, at its top.
-pub fn parse_scenario(source: &str) -> LoadedScenario {
+/// Reads a scenario file for a jobs file with these names: the keys of `[simulate]`, at its top.
+pub fn parse_scenario(source: &str, names: Names<'_>) -> LoadedScenario {
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
     // Nothing in it depends on the moment.
     let mut reader = Reader::new(source, &no_files, Timestamp::UNIX_EPOCH);
@@ -43,7 +43,7 @@ pub fn parse_scenario(source: &str) -> LoadedScenario {
         siblings: &[],
     };
     let fields = walk::table(&mut reader, &place, table.get_ref());
-    let scenario = build(&mut reader, &fields, None);
+    let scenario = build(&mut reader, &fields, names);
     if !errors.is_empty() {
         reader.hidden.extend(secrets::in_lines(source));
         syntax::report(&mut reader, &errors);
@@ -60,24 +60,22 @@ pub fn parse_scenario(source: &str) -> LoadedScenario {
     }
 }
 
-/// The names that there are, where that is known.
-#[derive(Clone, Copy)]
-pub(super) struct Names<'n> {
-    pub(super) jobs: &'n [&'n str],
-    pub(super) chats: &'n [&'n str],
+/// The names that there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'n> {
+    /// Of jobs, those that are left out too.
+    pub jobs: &'n [&'n str],
+    /// Of chats.
+    pub chats: &'n [&'n str],
 }
 
 /// A scenario from its table.
-pub(super) fn build(
-    reader: &mut Reader<'_>,
-    fields: &Fields,
-    names: Option<Names<'_>>,
-) -> Option<Written> {
+pub(super) fn build(reader: &mut Reader<'_>, fields: &Fields, names: Names<'_>) -> Option<Written> {
     let (written, wrong) = reader.watching(|reader| assemble(reader, fields, names));
     (!wrong).then_some(written)
 }
 
-fn assemble(reader: &mut Reader<'_>, fields: &Fields, names: Option<Names<'_>>) -> Written {
+fn assemble(reader: &mut Reader<'_>, fields: &Fields, names: Names<'_>) -> Written {
     let mut writing = Writing { reader, names };
     let moment = |writing: &mut Writing<'_, '_>, key| {
         let (text, span) = fields.spanned_text(key)?;
@@ -146,7 +144,7 @@ fn entries<'f>(
 
 struct Writing<'r, 'a> {
     reader: &'r mut Reader<'a>,
-    names: Option<Names<'r>>,
+    names: Names<'r>,
 }
 
 impl Writing<'_, '_> {
@@ -181,7 +179,7 @@ impl Writing<'_, '_> {
     fn job(&mut self, name: &str, span: &Range<usize>) -> Option<JobId> {
         let id = JobId::new(name).map_err(|error| error.to_string());
         let id = self.read(span, id)?;
-        let known = self.names.map(|names| names.jobs);
+        let known = self.names.jobs;
         self.known(Code::UnknownJob, "job", (name, span), known)
             .then_some(id)
     }
@@ -189,28 +187,28 @@ impl Writing<'_, '_> {
     fn chat(&mut self, name: &str, span: &Range<usize>) -> Option<ChatName> {
         let chat = ChatName::new(name).map_err(|error| error.to_string());
         let chat = self.read(span, chat)?;
-        let known = self.names.map(|names| names.chats);
+        let known = self.names.chats;
         self.known(Code::UnknownChat, "chat", (name, span), known)
             .then_some(chat)
     }
 
-    /// Whether there is such a thing, or nobody can say yet.
+    /// Whether there is such a thing.
     fn known(
         &mut self,
         code: Code,
         kind: &str,
         (name, span): (&str, &Range<usize>),
-        known: Option<&[&str]>,
+        known: &[&str],
     ) -> bool {
-        let Some(known) = known.filter(|known| !known.contains(&name)) else {
+        if known.contains(&name) {
             return true;
-        };
+        }
         let message = format!("there is no {kind} `{name}`");
         let problem = Problem::error(code, span.clone(), message);
         self.reader
             .report(match nearest(name, known.iter().copied()) {
                 Some(near) => problem.label(format!("did you mean `{near}`?")),
-                None => problem.label(format!("not a {kind} of this file")),
+                None => problem.label(format!("not a {kind} of the jobs file")),
             });
         false
     }
@@ -251,6 +249,17 @@ impl Writing<'_, '_> {
             no_skips: reasons.iter().filter_map(reason).collect(),
             slots: fields.has("slots").then(|| slots.collect()),
         };
+        if expect.conditions().is_empty() {
+            let message = "this expectation says nothing that must hold";
+            self.reader.report(
+                Problem::error(Code::BadScenario, span.clone(), message)
+                    .label("says nothing")
+                    .help(
+                        "add `starts = 7`, `max_lateness = \"5m\"` or another key, or take it out",
+                    ),
+            );
+            return None;
+        }
         if let Some(why) = expect.impossible() {
             self.reader.report(
                 Problem::error(

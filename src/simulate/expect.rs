@@ -14,7 +14,7 @@ use crate::{
     policy::AttemptResult,
 };
 
-use super::{Event, Happening, Report, Simulation, Sink, log::write_line};
+use super::{Event, Happening, Report, Simulation, Sink, Window, log::write_line};
 
 mod found;
 
@@ -92,9 +92,6 @@ impl Expect {
 
     /// Why nothing could ever meet it, if so.
     pub fn impossible(&self) -> Option<String> {
-        if self.conditions().is_empty() {
-            return Some(String::from("it expects nothing"));
-        }
         let (least, most) = (self.starts_min, self.starts_max);
         if let (Some(least), Some(most)) = (least, most)
             && least > most
@@ -120,6 +117,17 @@ impl Expect {
         }
         let empty = self.never_between.filter(|(from, to)| from == to);
         empty.map(|(from, _)| format!("from {from} to {from} is no time at all"))
+    }
+
+    /// A slot that it names and that cannot come in this window of this zone.
+    pub fn slot_outside(&self, window: Window, zone: &TimeZone) -> Option<DateTime> {
+        let is_outside = |slot: &&DateTime| {
+            let slot = zone.to_ambiguous_timestamp(**slot);
+            let earlier = slot.earlier().is_ok_and(|at| at < window.to);
+            let later = slot.later().is_ok_and(|at| at >= window.from);
+            !(earlier && later)
+        };
+        self.slots.iter().flatten().find(is_outside).copied()
     }
 
     fn concerns(&self, job: &JobId) -> bool {

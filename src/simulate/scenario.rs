@@ -15,6 +15,13 @@ pub struct Window {
     pub to: Timestamp,
 }
 
+impl Window {
+    /// Whether the instant is part of it.
+    pub fn has(&self, at: Timestamp) -> bool {
+        self.from <= at && at < self.to
+    }
+}
+
 /// What the world does: all instants are those of a clock that nobody has touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {

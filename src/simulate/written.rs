@@ -1,19 +1,18 @@
 //! A scenario as people write it, on the command line and in files: one set of forms for both.
 
+use std::fmt;
+
 use jiff::{
     SignedDuration, Timestamp,
     civil::{DateTime, Time, Weekday},
-    tz::TimeZone,
 };
 
 use crate::ids::{ChatName, JobId};
 
-use super::{ClockStep, Expect, Failing, Outage, Rate, RunTime, Scenario, Window};
+use super::{Expect, Rate, RunTime, Scenario, Window};
 
 pub mod parse;
-
-/// The longest window.
-const LONGEST: SignedDuration = SignedDuration::from_hours(100 * 366 * 24);
+mod resolve;
 
 /// A moment as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +113,47 @@ pub enum WindowError {
     /// A moment that no clock shows.
     #[error("{0} is beyond the calendar")]
     OutOfRange(String),
+    /// Nothing of it would be simulated.
+    #[error("{what} is outside of the window, which is from {from} to {to}")]
+    Outside {
+        /// What, as it was written.
+        what: String,
+        /// The window's beginning.
+        from: Timestamp,
+        /// Its end.
+        to: Timestamp,
+    },
+}
+
+/// The window and the world that a scenario comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// From when to when.
+    pub window: Window,
+    /// What the world does.
+    pub scenario: Scenario,
+    /// Wall times that a clock change skips, each with the instant that is taken for it.
+    pub moved: Vec<(DateTime, Timestamp)>,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instant(at) => write!(f, "{at}"),
+            Self::Wall(wall) => write!(f, "{wall}"),
+            Self::Weekday(day, time) => {
+                // The accepted form is the first three letters.
+                let day = format!("{day:?}");
+                write!(f, "{} {}", &day[..3], time.strftime("%H:%M:%S"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.from, self.to)
+    }
 }
 
 impl Written {
@@ -136,118 +176,6 @@ impl Written {
         self.channel_failures = joined(under.channel_failures, self.channel_failures);
         self.expects = joined(under.expects, self.expects);
         self
-    }
-
-    /// The window and the world, with wall time read in this zone. `today` is where a window begins
-    /// that says nothing of it.
-    ///
-    /// # Errors
-    /// [`WindowError`] where a stretch is none.
-    pub fn resolve(
-        &self,
-        zone: &TimeZone,
-        today: Timestamp,
-    ) -> Result<(Window, Scenario), WindowError> {
-        let window = self.window(zone, today)?;
-        let instant = |moment: Moment| moment.resolve(zone, window.from);
-        let stretch = |what, stretch: &Stretch| {
-            let from = instant(stretch.from)?;
-            // The second of two days of the week comes after the first.
-            let to = stretch.to.resolve(zone, from)?;
-            if to > from {
-                Ok((from, to))
-            } else {
-                Err(WindowError::ReversedStretch { what, from, to })
-            }
-        };
-        let mut scenario = Scenario {
-            seed: self.seed.unwrap_or_default(),
-            run_time: self.run_time.unwrap_or(RunTime::USUAL),
-            run_times: self.run_times.iter().cloned().collect(),
-            channel_failures: self.channel_failures.iter().cloned().collect(),
-            ..Scenario::default()
-        };
-        for outage in &self.outages {
-            let (from, to) = stretch("an outage", outage)?;
-            scenario.outages.push(Outage { from, to });
-        }
-        for (at, by) in &self.clock_steps {
-            let at = instant(*at)?;
-            scenario.clock_steps.push(ClockStep { at, by: *by });
-        }
-        for (job, given) in &self.failures {
-            let failing = match given {
-                Given::Rate(rate) => Failing::Rate(*rate),
-                Given::At(at) => Failing::At(instant(*at)?),
-                Given::Between(between) => {
-                    let (from, to) = stretch("a stretch of failures", between)?;
-                    Failing::Between(from, to)
-                }
-            };
-            let of_job = scenario.failures.entry(job.clone()).or_default();
-            of_job.push(failing);
-        }
-        Ok((window, scenario))
-    }
-
-    fn window(&self, zone: &TimeZone, today: Timestamp) -> Result<Window, WindowError> {
-        let from = match self.from {
-            Some(moment) => moment.resolve(zone, today)?,
-            None => today,
-        };
-        let to = match (self.to, self.length) {
-            (Some(_), Some(_)) => return Err(WindowError::TwoEnds),
-            (Some(to), None) => to.resolve(zone, from)?,
-            (None, Some(length)) => after(from, length, zone)
-                .ok_or_else(|| WindowError::OutOfRange(format!("{from} and {length:#}")))?,
-            (None, None) => return Err(WindowError::NoEnd),
-        };
-        if to <= from {
-            Err(WindowError::Reversed { from, to })
-        } else if from.duration_until(to) > LONGEST {
-            Err(WindowError::TooLong { from, to })
-        } else {
-            Ok(Window { from, to })
-        }
-    }
-}
-
-/// Whole days are those of the calendar, so that a week of daily slots is seven of them also where
-/// the clock changes.
-fn after(from: Timestamp, length: SignedDuration, zone: &TimeZone) -> Option<Timestamp> {
-    let days = length.as_hours() / 24;
-    let rest = length - SignedDuration::from_hours(days * 24);
-    let wall = from.to_zoned_datetime(zone.clone()).datetime();
-    let end = wall
-        .checked_add(jiff::Span::new().try_days(days).ok()?)
-        .ok()?;
-    let end = zone.to_timestamp(end).ok()?;
-    end.checked_add(rest).ok()
-}
-
-impl Moment {
-    /// The instant; of a time of the week the first at or after `from`.
-    fn resolve(self, zone: &TimeZone, from: Timestamp) -> Result<Timestamp, WindowError> {
-        let instant = |wall: DateTime| {
-            let instant = zone.to_timestamp(wall);
-            instant.map_err(|_| WindowError::OutOfRange(wall.to_string()))
-        };
-        match self {
-            Self::Instant(instant) => Ok(instant),
-            Self::Wall(wall) => instant(wall),
-            Self::Weekday(day, time) => {
-                let mut date = from.to_zoned_datetime(zone.clone()).date();
-                for _ in 0..8 {
-                    let at = instant(date.to_datetime(time))?;
-                    if date.weekday() == day && at >= from {
-                        return Ok(at);
-                    }
-                    let following = date.tomorrow();
-                    date = following.map_err(|_| WindowError::OutOfRange(date.to_string()))?;
-                }
-                Err(WindowError::OutOfRange(format!("the {day:?} after {from}")))
-            }
-        }
     }
 }
 
