@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod directory;
+pub mod hygiene;
 pub mod ids;
 pub mod job;
 pub mod message;

@@ -49,6 +49,39 @@ pub enum Content {
 }
 
 impl Content {
+    /// The message in a connector's own form: its words or blocks stand under `message`, or under
+    /// `content` of an object there. `None` where they are elsewhere, or it is no JSON.
+    pub fn of_raw_entry(raw: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Raw {
+            message: Message,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Message {
+            Text(String),
+            Blocks(Vec<Block>),
+            Object { content: Inner },
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Inner {
+            Text(String),
+            Blocks(Vec<Block>),
+        }
+        let raw: Raw = serde_json::from_str(raw).ok()?;
+        Some(match raw.message {
+            Message::Text(text)
+            | Message::Object {
+                content: Inner::Text(text),
+            } => Self::Text(text),
+            Message::Blocks(blocks)
+            | Message::Object {
+                content: Inner::Blocks(blocks),
+            } => Self::Blocks(blocks),
+        })
+    }
+
     /// The words of it, blocks other than text left out.
     pub fn text(&self) -> String {
         match self {
@@ -201,6 +234,8 @@ pub struct Entry {
     pub role: Role,
     /// What is said, clean of framing.
     pub content: Content,
+    /// What came, with its framing, where that is something else.
+    pub framed: Option<Content>,
     /// Who may see it.
     pub visibility: Visibility,
     /// Where it came from.
@@ -245,6 +280,8 @@ pub struct NewEntry {
     pub role: Role,
     /// What is said.
     pub content: Content,
+    /// What came, with its framing, where that is something else.
+    pub framed: Option<Content>,
 }
 
 impl NewEntry {
@@ -253,6 +290,7 @@ impl NewEntry {
         Self {
             role,
             content: Content::Text(text.into()),
+            framed: None,
         }
     }
 }

@@ -30,6 +30,7 @@ fn entry(role: Role, content: Content, provenance: Provenance) -> Entry {
         seq: 0,
         role,
         content,
+        framed: None,
         visibility: Visibility::Visible,
         provenance,
         created_at: Timestamp::UNIX_EPOCH,

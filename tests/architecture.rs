@@ -19,7 +19,9 @@ const LAYERS: &[&[&str]] = &[
         "transcript",
     ],
     // L1: the pure core.
-    &["schedule", "policy", "replay", "config", "simulate"],
+    &[
+        "hygiene", "schedule", "policy", "replay", "config", "simulate",
+    ],
     // L2: the traits that bound side effects.
     &[
         "clock",

@@ -163,10 +163,12 @@ async fn a_result_that_meets_a_turn_with_tool_calls_is_shown_after_its_reply() {
                 NewEntry {
                     role: Role::Assistant,
                     content: Content::Blocks(vec![call]),
+                    framed: None,
                 },
                 NewEntry {
                     role: Role::Tool,
                     content: Content::Blocks(vec![result]),
+                    framed: None,
                 },
             ],
             ..words("It is 42.")

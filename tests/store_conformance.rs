@@ -26,6 +26,8 @@ mod concurrency;
 mod delivery;
 #[path = "store/evidence.rs"]
 mod evidence;
+#[path = "store/hygiene.rs"]
+mod hygiene;
 #[path = "store/lanes.rs"]
 mod lanes;
 #[path = "store/ledger.rs"]
@@ -160,6 +162,11 @@ facts! {
         words_come_back_exactly_as_they_were,
         a_reset_raises_the_generation_and_cancels_what_its_turn_had_not_sent,
         what_was_waiting_at_a_reset_goes_on_in_the_new_generation;
+    hygiene:
+        framing_is_taken_off_and_kept_beside_the_words,
+        of_blocks_the_first_text_is_cleaned_and_the_rest_stays,
+        a_connectors_own_form_is_the_framed_message,
+        broken_framing_is_kept_as_words;
     people:
         only_an_unknown_part_can_be_resolved_and_a_pending_one_sent_now,
         a_part_that_was_shown_joins_the_end_of_history,

@@ -138,6 +138,7 @@ pub(super) fn entry(seq: i64, role: Role, text: &str, shown_at: &str) -> Entry {
         seq,
         role,
         content: Content::Text(text.to_owned()),
+        framed: None,
         visibility: Visibility::Visible,
         provenance: Provenance::default(),
         created_at: at(shown_at),

@@ -14,6 +14,7 @@ use crate::{
     ids::TurnId,
     message::PartState,
     store::{InboundMessage, OutboxRow, Store, StoreError, TurnRow, sqlite::OpenMode},
+    transcript::Content,
     worker::Scope,
 };
 
@@ -50,7 +51,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let session_key = chat.key.clone();
     let inbound = InboundMessage {
         session_key: session_key.clone(),
-        text: arguments.text.clone(),
+        content: Content::Text(arguments.text.clone()),
         source: "say",
         raw_entry: None,
         raw_line: None,

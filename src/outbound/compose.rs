@@ -2,6 +2,7 @@
 
 use crate::{
     channel::{TextLimit, TextUnit},
+    hygiene,
     ids::{AgentName, IdempotencyKey, RunId, TurnId},
     job::OnUnknown,
     message::{Destination, Origin, Payload, split},
@@ -35,7 +36,7 @@ pub struct Author {
 
 /// Composes a message to one destination. `None` where nothing is left to show.
 ///
-/// A posting note that the model echoed is not sent.
+/// A posting note, or a connector's framing, that the model echoed is not sent.
 pub fn compose(
     author: Author,
     ordinal: u32,
@@ -49,7 +50,8 @@ pub fn compose(
                 max: None,
                 unit: TextUnit::Chars,
             });
-            split(&replay::strip_echoed_note(&text), limit)
+            let words = replay::strip_echoed_note(&text);
+            split(hygiene::strip(&words).words, limit)
                 .into_iter()
                 .map(|part| (Some(part), None))
                 .collect()

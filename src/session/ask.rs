@@ -94,6 +94,15 @@ pub async fn ask_for_turn(
             what: format!("the chat {}", turn.session_key),
         })?;
     let mut history = store.recall(&turn.session_key, HISTORY_LIMIT).await?;
+    let own = history.iter().find(|entry| is_own_row(entry, turn));
+    let prompt = match own {
+        Some(own) => NewEntry {
+            role: Role::User,
+            content: own.content.clone(),
+            framed: own.framed.clone(),
+        },
+        None => NewEntry::text(Role::User, turn.text.clone()),
+    };
     history.retain(|entry| !is_own_row(entry, turn));
     Ok(AgentTurn {
         agent: chat.agent.clone(),
@@ -102,7 +111,7 @@ pub async fn ask_for_turn(
         job: None,
         key: turn_key(&format!("turn:{}", turn.turn_id), &turn.session_key),
         history,
-        prompt: vec![NewEntry::text(Role::User, turn.text.clone())],
+        prompt: vec![prompt],
     })
 }
 

@@ -3,10 +3,13 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use serde_json::json;
+
 use crate::{
     agent::Usage,
+    hygiene,
     ids::{Epoch, SessionKey, TurnId},
-    transcript::{NewEntry, TriggerSource, Visibility},
+    transcript::{Content, NewEntry, TriggerSource, Visibility},
 };
 
 use super::{Diagnostic, NewMessage};
@@ -25,15 +28,15 @@ pub struct EntryDraft {
 }
 
 /// A user's message on its way in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct InboundMessage {
     /// The chat's session.
     pub session_key: SessionKey,
-    /// The words.
-    pub text: String,
+    /// What came: words, or blocks; framing of a connector is taken off when it is stored.
+    pub content: Content,
     /// `say`, `api` or `channel`.
     pub source: &'static str,
-    /// The connector's own form, JSON text.
+    /// The connector's own form, JSON text; `message` in it is the message with its framing.
     pub raw_entry: Option<String>,
     /// The exact bytes that came.
     pub raw_line: Option<Vec<u8>>,
@@ -43,6 +46,40 @@ pub struct InboundMessage {
     pub sender_id_raw: Option<String>,
     /// The channel's id of the message.
     pub channel_message_id: Option<String>,
+}
+
+impl InboundMessage {
+    /// The message as history keeps it: words without framing, and the original beside them.
+    ///
+    /// Where the connector gave no form of its own, one is made of what framing was in; a form that
+    /// is no JSON is kept as bytes. A sender that the connector named goes before one in the framing.
+    #[must_use]
+    pub fn cleaned(mut self) -> Self {
+        let cleaned = hygiene::clean(&self.content);
+        if let Some(raw) = &self.raw_entry
+            && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err()
+        {
+            let raw = self.raw_entry.take().map(String::into_bytes);
+            self.raw_line = self.raw_line.or(raw);
+        }
+        let has_original = self.raw_entry.is_some() || self.raw_line.is_some();
+        if cleaned.content != self.content && !has_original {
+            let message = match &self.content {
+                Content::Text(text) => json!(text),
+                Content::Blocks(blocks) => json!(blocks),
+            };
+            self.raw_entry = Some(json!({ "message": message }).to_string());
+        }
+        self.content = cleaned.content;
+        self.sender_display = self.sender_display.or(cleaned.sender.display);
+        self.sender_id_raw = self.sender_id_raw.or(cleaned.sender.id);
+        self
+    }
+
+    /// Whether the framing has a block that does not end; its text is kept.
+    pub fn has_unclosed_framing(&self) -> bool {
+        hygiene::clean(&self.content).unclosed
+    }
 }
 
 /// A user turn that may begin: the lane is held under this epoch.

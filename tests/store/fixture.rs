@@ -11,7 +11,7 @@ use chatcron::{
         AttemptEnd, AttemptFate, ClaimedRun, EntryDraft, InboundMessage, NewMessage, NewPart,
         PostedBy, Route,
     },
-    transcript::{Entry, NewEntry, Role, TriggerSource, Visibility},
+    transcript::{Content, Entry, NewEntry, Role, TriggerSource, Visibility},
 };
 use jiff::{SignedDuration, Timestamp, civil::date};
 
@@ -158,7 +158,7 @@ pub(crate) fn receipt(message_id: &str) -> Transition {
 pub(crate) fn inbound(address: &str, text: &str, message_id: Option<&str>) -> InboundMessage {
     InboundMessage {
         session_key: session(address),
-        text: text.to_owned(),
+        content: Content::Text(text.to_owned()),
         source: "channel",
         raw_entry: Some("{\"message\":\"framed\"}".to_owned()),
         raw_line: Some(vec![0, 159, 146, 150]),

@@ -125,6 +125,7 @@ pub(crate) async fn rows_keep_their_blocks<D: Database>(database: &D) {
         entry: NewEntry {
             role: Role::Assistant,
             content: Content::Blocks(blocks()),
+            framed: None,
         },
         visibility: Visibility::Interior,
         trigger_source: TriggerSource::User,

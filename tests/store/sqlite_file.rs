@@ -314,6 +314,50 @@ async fn a_users_row_keeps_what_came_and_counts_once() {
     assert_eq!(row.get::<i64, _>("is_automated"), 0);
 }
 
+#[tokio::test]
+async fn the_original_of_a_message_is_kept_byte_for_byte() {
+    let file = SqliteFile::new();
+    let store = file.open().await;
+    let framed = "Sender (untrusted metadata):\n```json\n{\"name\": \"Bea\"}\n```\n\nhi";
+    let list = format!("{{ \"message\" : [{}0] }}", "0, ".repeat(100_000));
+    let odd = "{\"message\":\"\\ud800 \\u0000 \u{2028}\",\n  \"a\" : 1e400 }";
+    let no_json = String::from_utf8_lossy(&[b'{', 0, 1, b'"']).into_owned();
+    let table = [
+        (Some(list.clone()), None, Some(list), None),
+        (Some(odd.to_owned()), None, Some(odd.to_owned()), None),
+        (Some(no_json), None, None, Some(vec![b'{', 0, 1, b'"'])),
+        (
+            Some("x".to_owned()),
+            Some(vec![255, 0]),
+            None,
+            Some(vec![255, 0]),
+        ),
+        (None, Some(vec![255, 0]), None, Some(vec![255, 0])),
+    ];
+    for (raw_entry, raw_line, kept_entry, kept_line) in table {
+        let message = chatcron::store::InboundMessage {
+            raw_entry,
+            raw_line,
+            ..inbound("1", framed, None)
+        };
+        store.request_turn(message, at(1)).await.unwrap();
+        let mut conn = raw(&file.path()).await;
+        let row = sqlx::query("SELECT * FROM ctx_session_entries ORDER BY id DESC LIMIT 1")
+            .fetch_one(&mut conn)
+            .await
+            .unwrap();
+        assert_eq!(row.get::<String, _>("message"), "hi");
+        assert!(row.get::<Option<String>, _>("raw_entry") == kept_entry);
+        assert_eq!(row.get::<Option<Vec<u8>>, _>("raw_line"), kept_line);
+    }
+    let note = "SELECT count(*) FROM diagnostics WHERE code = 'unclosed-framing'";
+    assert_eq!(number(&file.path(), note).await, 0);
+    let open = "Sender (untrusted metadata):\n```json\n{}";
+    let turn = store.request_turn(inbound("1", open, None), at(2)).await;
+    turn.unwrap();
+    assert_eq!(number(&file.path(), note).await, 1, "it is told");
+}
+
 #[test]
 fn a_worker_lock_is_held_by_one() {
     let file = SqliteFile::new();

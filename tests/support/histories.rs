@@ -20,6 +20,7 @@ pub(crate) fn entry(role: Role, content: Content, provenance: Provenance) -> Ent
         seq: 0,
         role,
         content,
+        framed: None,
         visibility: Visibility::Visible,
         provenance,
         created_at: Timestamp::UNIX_EPOCH,

@@ -27,7 +27,7 @@ use chatcron::{
         InboundMessage, OutboxScope, RunFilter, RunRow, Store, WindowOf,
         sqlite::{OpenMode, SqliteStore},
     },
-    transcript::Entry,
+    transcript::{Content, Entry},
     worker::{Decider, JobsChange, Scope, Services, Worker, apply_jobs},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -424,7 +424,7 @@ impl World {
     pub(crate) async fn say(&self, chat: &str, text: &str) -> chatcron::ids::TurnId {
         let inbound = InboundMessage {
             session_key: self.session(chat),
-            text: text.to_owned(),
+            content: Content::Text(text.to_owned()),
             source: "say",
             raw_entry: None,
             raw_line: None,

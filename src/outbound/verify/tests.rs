@@ -18,6 +18,7 @@ fn row(n: i64, text: &str) -> Entry {
         seq: n,
         role: Role::Assistant,
         content: Content::Text(text.to_owned()),
+        framed: None,
         visibility: Visibility::Visible,
         provenance: Provenance {
             origin: Some(Origin::JobResult),

@@ -11,7 +11,7 @@ use sqlx::{Row, SqliteConnection};
 
 use crate::{
     store::EntryDraft,
-    transcript::{Content, Role, TriggerSource, Visibility},
+    transcript::{Content, NewEntry, Role, TriggerSource, Visibility},
 };
 
 use super::{
@@ -110,17 +110,28 @@ impl NewRow {
         }
     }
 
-    /// A row of an attempt or a turn, as its caller drafted it.
-    pub(super) fn draft(draft: EntryDraft, now: Timestamp) -> Fallible<Self> {
-        let (message, content_kind) = match draft.entry.content {
+    /// Words or blocks.
+    pub(super) fn content(
+        role: Role,
+        content: Content,
+        seen: Visibility,
+        now: Timestamp,
+    ) -> Fallible<Self> {
+        let (message, content_kind) = match content {
             Content::Text(text) => (text, "text"),
             Content::Blocks(blocks) => (serde_json::to_string(&blocks)?, "blocks"),
         };
-        let row = Self::text(draft.entry.role, message, draft.visibility, now);
         Ok(Self {
             content_kind,
-            ..row.triggered_by(Some(draft.trigger_source))
+            ..Self::text(role, message, seen, now)
         })
+    }
+
+    /// A row of an attempt or a turn, as its caller drafted it.
+    pub(super) fn draft(draft: EntryDraft, now: Timestamp) -> Fallible<Self> {
+        let NewEntry { role, content, .. } = draft.entry;
+        let row = Self::content(role, content, draft.visibility, now)?;
+        Ok(row.triggered_by(Some(draft.trigger_source)))
     }
 
     pub(super) fn triggered_by(self, source: Option<TriggerSource>) -> Self {

@@ -25,7 +25,8 @@ macro_rules! columns {
            ELSE 'internal' END AS visibility, \
          e.created_at, e.shown_at, e.channel_message_id, e.trigger_source, e.origin, \
          e.posted_by_job, e.posting_note, e.sender_display, e.sender_id_raw, e.turn_id, e.run_id, \
-         e.attempt, e.idempotency_key"
+         e.attempt, e.idempotency_key, \
+         CASE e.role WHEN 'user' THEN e.raw_entry END AS raw_entry"
     };
 }
 
@@ -136,12 +137,16 @@ fn entries(rows: &[SqliteRow]) -> Fallible<Vec<Entry>> {
 
 fn entry(row: &SqliteRow) -> Fallible<Entry> {
     let row = Columns::of(row, "ctx_session_entries", "id");
+    let content = content(&row)?;
+    let raw: Option<String> = row.get("raw_entry")?;
+    let framed = raw.as_deref().and_then(Content::of_raw_entry);
     Ok(Entry {
         session_key: SessionKey::from_stored(row.get::<String>("session_key")?),
         generation: row.get("generation")?,
         seq: row.get("seq")?,
         role: row.word("role", Role::from_stored)?,
-        content: content(&row)?,
+        framed: framed.filter(|framed| *framed != content),
+        content,
         visibility: row.word("visibility", Visibility::from_stored)?,
         provenance: provenance(&row)?,
         created_at: row.text_instant("created_at")?,

@@ -8,7 +8,9 @@ use sqlx::{Row, SqliteConnection, SqlitePool};
 
 use crate::{
     ids::{SessionKey, TurnId},
-    store::{Conflict, InboundMessage, NewMessage, TurnEnd, TurnResult, TurnRow},
+    store::{
+        Conflict, Diagnostic, InboundMessage, Level, NewMessage, TurnEnd, TurnResult, TurnRow,
+    },
     transcript::{Role, TriggerSource, Visibility},
 };
 
@@ -53,6 +55,9 @@ pub(super) async fn request(
     inbound: InboundMessage,
     now: Timestamp,
 ) -> Fallible<TurnId> {
+    let inbound = inbound.cleaned();
+    let unclosed = inbound.has_unclosed_framing();
+    let text = inbound.content.text();
     let session_key = inbound.session_key.as_str();
     let mut message_id = inbound.channel_message_id;
     if let Some(id) = &message_id {
@@ -80,7 +85,7 @@ pub(super) async fn request(
         channel_message_id: message_id,
         shown_at: is_shown.then(|| text_instant(now)),
         turn_id: Some(turn_id),
-        ..NewRow::text(Role::User, inbound.text.as_str(), Visibility::Pending, now)
+        ..NewRow::content(Role::User, inbound.content, Visibility::Pending, now)?
             .triggered_by(Some(TriggerSource::User))
     };
     let entry = book.add(session_key, row, now);
@@ -93,12 +98,30 @@ pub(super) async fn request(
         .bind(turn_id)
         .bind(session_key)
         .bind(inbound.source)
-        .bind(&inbound.text)
+        .bind(&text)
         .bind(entry)
         .bind(micros(now))
         .execute(&mut *conn)
         .await?;
+    if unclosed {
+        let mut notes = Notes::default();
+        notes.add(unclosed_framing(TurnId(turn_id)), now);
+        notes.write(conn).await?;
+    }
     Ok(TurnId(turn_id))
+}
+
+fn unclosed_framing(turn_id: TurnId) -> Diagnostic {
+    Diagnostic {
+        run_id: None,
+        turn_id: Some(turn_id),
+        part_id: None,
+        level: Level::Info,
+        code: "unclosed-framing",
+        message: String::from(
+            "a block in front of the person's words does not end; it is kept as their words",
+        ),
+    }
 }
 
 #[derive(Debug, Serialize)]
