@@ -52,6 +52,8 @@ const WEEK: [&str; 6] = [
     "Tue 06:00..Tue 10:00",
 ];
 
+#[path = "cli_simulate/told.rs"]
+mod told;
 #[path = "cli_simulate/wrong.rs"]
 mod wrong;
 

@@ -25,6 +25,7 @@ mod options;
 mod output;
 mod progress;
 mod scenario;
+mod standstill;
 mod text;
 
 use output::{LogTarget, Output};

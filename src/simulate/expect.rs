@@ -1,7 +1,5 @@
 //! Expectations: what a simulation must come to, and the first event that goes against one.
 
-use std::collections::BTreeSet;
-
 use jiff::{
     SignedDuration, Timestamp,
     civil::{DateTime, Time},
@@ -17,8 +15,10 @@ use crate::{
 use super::{Event, Happening, Report, Simulation, Sink, Window, log::write_line};
 
 mod found;
+mod slots;
 
 use found::Found;
+use slots::Started;
 
 /// One entry of `[[expect]]`. Without a job, counts are those of all jobs together, and everything
 /// else must hold of each.
@@ -44,7 +44,8 @@ pub struct Expect {
     pub peak_concurrency_max: Option<u64>,
     /// No slot is skipped for these reasons.
     pub no_skips: Vec<SkipReason>,
-    /// These slots start, as wall time in the job's zone, and no other.
+    /// These slots start, as wall time in the job's zone, and no other. One that is named twice
+    /// starts twice, as both passes of a repeated hour do.
     pub slots: Option<Vec<DateTime>>,
 }
 
@@ -85,7 +86,7 @@ impl Expect {
         let reasons = (!self.no_skips.is_empty()).then(|| words(&self.no_skips));
         all.push(("no_skips", reasons));
         let slots = self.slots.as_ref();
-        all.push(("slots", slots.map(|slots| spelled(slots.iter()))));
+        all.push(("slots", slots.map(|slots| slots::spelled(slots))));
         let given = all.into_iter();
         given.filter_map(|(key, what)| Some((key, what?))).collect()
     }
@@ -144,24 +145,13 @@ fn words(reasons: &[SkipReason]) -> String {
     words.join(", ")
 }
 
-fn spelled<'a>(slots: impl Iterator<Item = &'a DateTime>) -> String {
-    let slots: Vec<_> = slots
-        .map(|slot| slot.strftime("%FT%T").to_string())
-        .collect();
-    if slots.is_empty() {
-        String::from("none")
-    } else {
-        slots.join(", ")
-    }
-}
-
 /// Watches events for the first that goes against each expectation.
 #[derive(Debug, Clone)]
 pub struct Checker<'e> {
     expects: &'e [Expect],
     zones: Vec<TimeZone>,
     first: Vec<First>,
-    started: Vec<BTreeSet<DateTime>>,
+    started: Vec<Started>,
     /// By expectation: attempts under way of the jobs that it concerns.
     running: Vec<u64>,
     starts: Vec<u64>,
@@ -191,7 +181,10 @@ impl<'e> Checker<'e> {
             expects,
             zones: plans.map(|plan| zone(&plan.job.schedule.zone)).collect(),
             first: vec![First::default(); expects.len()],
-            started: vec![BTreeSet::new(); expects.len()],
+            started: expects
+                .iter()
+                .map(|expect| Started::new(expect.slots.as_deref().unwrap_or_default()))
+                .collect(),
             running: vec![0; expects.len()],
             starts: vec![0; expects.len()],
         }
@@ -208,7 +201,7 @@ impl<'e> Checker<'e> {
                 unmet: &mut unmet,
             };
             found.counts(report, &first);
-            found.rules(report, first, &started);
+            found.rules(report, first, started);
         }
         unmet
     }
@@ -235,14 +228,12 @@ impl<'e> Checker<'e> {
         {
             first.between.get_or_insert_with(|| line(event));
         }
-        if let Some(slots) = &expect.slots
+        if expect.slots.is_some()
             && expect.concerns(id)
-            && let Some(slot) = written(event, &self.zones[job])
+            && let Some(slot) = slots::written(event, &self.zones[job])
+            && !self.started[index].take(slot)
         {
-            if !slots.contains(&slot) {
-                first.other_slot.get_or_insert_with(|| line(event));
-            }
-            self.started[index].insert(slot);
+            first.other_slot.get_or_insert_with(|| line(event));
         }
     }
 }
@@ -300,19 +291,6 @@ fn line(event: &Event<'_>) -> String {
     let mut text = String::new();
     write_line(&mut text, event);
     text.trim_end().to_owned()
-}
-
-/// The wall time of the event's slot: as it was written, or where the grid of an `every` job falls.
-fn written(event: &Event<'_>, zone: &TimeZone) -> Option<DateTime> {
-    let Happening::Attempt { slot, .. } = &event.what else {
-        return None;
-    };
-    let text = slot.as_str();
-    if let Ok(instant) = text.parse::<Timestamp>() {
-        return Some(instant.to_zoned_datetime(zone.clone()).datetime());
-    }
-    let text = text.split(['[', '/']).next().unwrap_or(text);
-    text.parse().ok()
 }
 
 fn is_between(time: Time, from: Time, to: Time) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
     cli::{
@@ -10,10 +10,14 @@ use crate::{
         table::{Cell, Column, Screen, Table, Tone},
         words,
     },
-    simulate::{JobTotals, Peak},
+    simulate::{JobTotals, Peak, Window},
 };
 
-use super::{Case, Outcome, changes, expectations, json::per_day};
+use super::{
+    Case, Outcome, changes, expectations,
+    json::per_day,
+    standstill::{self, Standstill},
+};
 
 /// How many jobs are named in one line.
 const NAMED: usize = 6;
@@ -32,6 +36,7 @@ pub(super) fn render(
     out.push_str(&destinations(case, outcome, screen));
     out.push_str(&busy(case, outcome));
     out.push_str(&clock_changes(case)?);
+    out.push_str(&standstills(case));
     for (index, expect) in case.written.expects.iter().enumerate() {
         let fails = outcome.unmet.iter().any(|unmet| unmet.index == index);
         let (word, tone) = if fails {
@@ -49,10 +54,9 @@ pub(super) fn render(
 fn headline(case: &Case<'_>, outcome: &Outcome, screen: Screen) -> String {
     let report = &outcome.report;
     let zone = words::zone(&case.zone);
-    let length = case.window.from.duration_until(case.window.to);
     let mut parts = vec![
         words::counted(report.jobs.len() as u64, "job"),
-        words::span(length),
+        words::span(length(case.window, &zone)),
     ];
     let outages = case.scenario.outages.len() as u64;
     if outages > 0 {
@@ -81,6 +85,17 @@ fn headline(case: &Case<'_>, outcome: &Outcome, screen: Screen) -> String {
         local(case.window.to, &zone),
         case.zone,
     )
+}
+
+/// Whole days are those of the calendar, as in `--for`.
+fn length(window: Window, zone: &TimeZone) -> SignedDuration {
+    let wall = |at: Timestamp| at.to_zoned_datetime(zone.clone()).datetime();
+    let shown = wall(window.from).duration_until(wall(window.to));
+    if shown.as_secs() % 86_400 == 0 {
+        shown
+    } else {
+        window.from.duration_until(window.to)
+    }
 }
 
 fn jobs(case: &Case<'_>, outcome: &Outcome, screen: Screen) -> String {
@@ -113,7 +128,8 @@ fn jobs(case: &Case<'_>, outcome: &Outcome, screen: Screen) -> String {
 
 fn row(case: &Case<'_>, totals: &JobTotals) -> [Cell; 8] {
     let job = case.file.jobs.iter().find(|job| job.id == totals.job_id);
-    let zone = words::zone(job.map_or("UTC", |job| &job.schedule.zone));
+    let name = job.map_or("UTC", |job| &job.schedule.zone);
+    let zone = words::zone(name);
     let counts = |counts: &BTreeMap<&'static str, u64>| {
         let counts = counts.iter().map(|(why, count)| format!("{count} {why}"));
         counts.collect::<Vec<_>>().join(", ")
@@ -144,7 +160,15 @@ fn row(case: &Case<'_>, totals: &JobTotals) -> [Cell; 8] {
     if job.is_some_and(|job| !job.enabled) {
         notes.push(String::from("disabled"));
     }
-    let next = totals.next.map(|at| local(at, &zone));
+    let next = totals.next.map(|at| {
+        let at = local(at, &zone);
+        // The report's own zone stands in its second line.
+        if name == case.zone {
+            at
+        } else {
+            format!("{at} ({name})")
+        }
+    });
     let retries = match totals.retries {
         0 => String::new(),
         retries => retries.to_string(),
@@ -252,6 +276,31 @@ fn clock_changes(case: &Case<'_>) -> Result<String, Failure> {
         out.push('\n');
     }
     Ok(out)
+}
+
+/// After the clock was set back nothing comes due until it shows again what it showed before.
+fn standstills(case: &Case<'_>) -> String {
+    let zone = words::zone(&case.zone);
+    let mut out = String::new();
+    for Standstill {
+        by,
+        shown,
+        from,
+        to,
+    } in standstill::of(&case.scenario.clock_steps)
+    {
+        let until = match to {
+            Some(to) if to < case.window.to => format!("until {}", local(to, &zone)),
+            Some(_) | None => String::from("until after the window"),
+        };
+        out.push_str(&format!(
+            "clock set back {} at {}: nothing comes due before it shows {} again, {until}\n",
+            words::exact(by),
+            local(from, &zone),
+            local(shown, &zone),
+        ));
+    }
+    out
 }
 
 /// The hash of the events and the fingerprint of the zones.

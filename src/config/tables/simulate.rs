@@ -133,7 +133,7 @@ static EXPECT: Table = Table {
         key(
             "slots",
             Shape::ListOrEmpty(&Shape::DateTime),
-            "These slots start, as wall time in the job's zone, and no other.",
+            "These slots start, as wall time in the job's zone, and no other; one that is named twice starts twice.",
         ),
     ]],
     rules: &[],

@@ -1,10 +1,6 @@
 //! What is held against expectations in the end.
 
-use std::collections::BTreeSet;
-
-use jiff::civil::DateTime;
-
-use super::{Expect, First, Unmet, spelled, words};
+use super::{Expect, First, Started, Unmet, slots, words};
 use crate::simulate::{JobTotals, Report};
 
 /// What is found against one expectation.
@@ -78,7 +74,7 @@ impl Found<'_> {
         }
     }
 
-    pub(super) fn rules(&mut self, report: &Report, first: First, started: &BTreeSet<DateTime>) {
+    pub(super) fn rules(&mut self, report: &Report, first: First, started: Started) {
         let expect = self.expect;
         if let (Some(most), Some((late, event))) = (expect.max_lateness, first.lateness) {
             let jobs = report
@@ -111,15 +107,10 @@ impl Found<'_> {
             self.add("no_skips", expected, String::from("one was"), Some(event));
         }
         if let Some(slots) = &expect.slots
-            && slots.iter().collect::<BTreeSet<_>>() != started.iter().collect::<BTreeSet<_>>()
+            && !started.is_as_expected()
         {
-            let event = first.other_slot;
-            self.add(
-                "slots",
-                spelled(slots.iter()),
-                spelled(started.iter()),
-                event,
-            );
+            let (expected, found) = (slots::spelled(slots), started.spelled());
+            self.add("slots", expected, found, first.other_slot);
         }
     }
 }
