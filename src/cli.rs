@@ -8,6 +8,7 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
+mod audit;
 mod check;
 mod control;
 mod database;
@@ -75,6 +76,7 @@ enum Command {
     Transcript(transcript::Arguments),
     Outbox(outbox::Arguments),
     Verify(verify::Arguments),
+    Audit(audit::Arguments),
     Schema(schema::Arguments),
     Recheck(recheck::Arguments),
     Trigger(trigger::Arguments),
@@ -110,6 +112,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Transcript(arguments) => transcript::run(arguments),
         Command::Outbox(arguments) => outbox::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
+        Command::Audit(arguments) => audit::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Recheck(arguments) => recheck::run(arguments),
         Command::Trigger(arguments) => runtime::block_on(trigger::run(arguments)),

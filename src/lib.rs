@@ -3,6 +3,7 @@
 //!
 //! A pure core decides and a thin shell acts; `docs/ARCHITECTURE.md` has the map.
 
+pub mod audit;
 pub mod config;
 pub mod directory;
 pub mod hygiene;

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::{
+    audit::AuditReport,
     directory::{Chat, Retention},
     ids::{JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
     policy::LaneQueue,
@@ -27,7 +28,7 @@ pub mod sqlite;
 
 pub use error::{Conflict, StoreError};
 pub use job_rows::{
-    AttemptEnd, AttemptFate, JobCommit, JobSource, Route, StoredJob, Target, Written,
+    AttemptEnd, AttemptFate, JobCommit, JobSource, Route, StoredJob, StretchChange, Target, Written,
 };
 pub use outbox_rows::{
     ClaimedPart, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
@@ -260,6 +261,10 @@ pub trait Store: Send + Sync + 'static {
     /// Every part that a channel may have shown in this chat: confirmed and unknown ones, in the
     /// order of their messages.
     async fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// Holds the ledger of all jobs, or of one, against what their definitions planned, as of one
+    /// instant; whoever writes meanwhile is not seen.
+    async fn audit(&self, job: Option<&JobId>) -> Result<AuditReport, StoreError>;
 
     // Housekeeping.
 

@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     ],
     // L1: the pure core.
     &[
-        "hygiene", "schedule", "policy", "replay", "config", "simulate",
+        "hygiene", "schedule", "policy", "audit", "replay", "config", "simulate",
     ],
     // L2: the traits that bound side effects.
     &[

@@ -331,6 +331,8 @@ async fn worked(story: Story) -> Ledger {
         }
     }
     let store = &stepping.store;
+    let audit = store.audit(None).await.unwrap();
+    assert!(audit.holds() && audit.unproved == 0, "{audit:#?}");
     let mut runs = store.runs(&RunFilter::default()).await.unwrap();
     runs.sort_by_key(|run| run.run_id);
     for run in runs.iter().filter(|run| run.run_id.is_some()) {

@@ -289,3 +289,24 @@ pub struct Decision {
     /// Set where the event was a request that is not followed.
     pub refusal: Option<Refusal>,
 }
+
+impl Decision {
+    /// Up to where the plan on which it was decided has accounted for its slots: `before` is the
+    /// state that it was made on. A changed schedule moves the cursor further than that.
+    pub fn accounted_to(&self, before: &JobState) -> Timestamp {
+        let nominals = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Wait { waiting, .. } => Some(waiting.nominal),
+            Effect::Start {
+                occurrence: OccurrenceRef::Scheduled(_),
+                nominal,
+                ..
+            } => Some(*nominal),
+            Effect::Skip(range) => Some(range.last_nominal),
+            Effect::Start { .. }
+            | Effect::Requeue { .. }
+            | Effect::Backoff { .. }
+            | Effect::End { .. } => None,
+        });
+        nominals.fold(before.cursor, Timestamp::max)
+    }
+}

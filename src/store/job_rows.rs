@@ -84,6 +84,18 @@ pub struct JobCommit {
     pub route: Route,
     /// The attempt whose end the decision answers.
     pub attempt_end: Option<AttemptEnd>,
+    /// Which slots the job's definitions plan, where that changes.
+    pub stretch: StretchChange,
+}
+
+/// How the stretches change that a job's definitions plan; kept so that a ledger can be audited
+/// over edits. Both may be set: one definition takes over from another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StretchChange {
+    /// The nominal instant up to which the definition in force until now has accounted.
+    pub ends_at: Option<Timestamp>,
+    /// The instant after which the definition in force from now on plans slots.
+    pub begins_after: Option<Timestamp>,
 }
 
 /// Which row of a job a decision changes, and how.

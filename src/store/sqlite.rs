@@ -15,6 +15,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::Mutex;
 
 use crate::{
+    audit::AuditReport,
     directory::{Chat, Retention},
     ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
     policy::LaneQueue,
@@ -28,6 +29,7 @@ use crate::{
 };
 
 mod adopt;
+mod audit;
 mod claim;
 mod commit;
 mod diagnostics;
@@ -48,6 +50,7 @@ mod resolution;
 mod rows;
 mod runs;
 mod settle;
+mod stretches;
 mod turns;
 mod workers;
 mod writer;
@@ -369,6 +372,10 @@ impl Store for SqliteStore {
 
     async fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError> {
         self.read(outbox::shown(&self.readers, session).await)
+    }
+
+    async fn audit(&self, job: Option<&JobId>) -> Result<AuditReport, StoreError> {
+        self.read(audit::audit(&self.readers, job).await)
     }
 
     async fn prune(&self, retention: &Retention, now: Timestamp) -> Result<u64, StoreError> {

@@ -7,7 +7,8 @@ use chatcron::{
     store::{
         AttemptEnd, AttemptFate, ClaimRequest, Claimed, ClaimedPart, ClaimedRun, ClaimedTurn,
         Conflict, InboundMessage, JobCommit, JobSource, LaneLimits, NewMessage, OutboxRow,
-        PartSettlement, Store, StoredJob, Target, TurnEnd, TurnResult, WorkerId, Written,
+        PartSettlement, Store, StoredJob, StretchChange, Target, TurnEnd, TurnResult, WorkerId,
+        Written,
     },
     transcript::TriggerSource,
 };
@@ -59,6 +60,10 @@ impl<S: Store> Bench<S> {
             effects: Vec::new(),
             route: route(id),
             attempt_end: None,
+            stretch: StretchChange {
+                ends_at: None,
+                begins_after: Some(at(0)),
+            },
         }
     }
 
@@ -76,6 +81,7 @@ impl<S: Store> Bench<S> {
                 version: self.stored(id).await.version,
             },
             effects,
+            stretch: StretchChange::default(),
             ..Self::creation(id)
         }
     }

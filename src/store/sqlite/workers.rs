@@ -13,6 +13,7 @@ use super::{
     ids::{Ids, Kind},
     resolution,
     rows::{micros, rows_for, write_rows},
+    stretches,
 };
 
 /// A turn is tried once more after its process died, and not again.
@@ -87,6 +88,7 @@ pub(super) async fn begin(
             .execute(&mut *conn)
             .await?;
     }
+    stretches::follow_zone_data(conn, now).await?;
     let fact = sqlx::query(RECORD_ZONE_DATA).bind(zone_data);
     fact.execute(&mut *conn).await?;
     let interrupted = interrupted(conn).await?;

@@ -9,9 +9,9 @@ use crate::{
     ids::{ChatName, SessionKey},
     job::Job,
     outbound::route,
-    policy::{Decided, JobState, OwnedEvent, decide_and_keep},
+    policy::{Decided, Decision, JobState, OwnedEvent, decide_and_keep},
     schedule::ScheduleError,
-    store::{JobCommit, JobSource, Route, StoredJob, Target, Written},
+    store::{JobCommit, JobSource, Route, StoredJob, StretchChange, Target, Written},
 };
 
 use super::{Answer, Applied, Change, ChangeError};
@@ -39,7 +39,7 @@ pub(super) fn draft(
     if let (OwnedEvent::DefinitionChanged { new }, Some(source), None) =
         (&change.event, &change.source, present)
     {
-        return create(new, source, chats, now);
+        return create(new, source, stored, chats, now);
     }
     // A removed job takes no more events, but the end of an attempt is held against its fence.
     let Some(stored) = present.or(stored.filter(|_| change.attempt_end.is_some())) else {
@@ -91,13 +91,37 @@ fn commit(
         effects: decision.effects.clone(),
         route: route(&stored.job, chats),
         attempt_end: change.attempt_end.clone(),
+        stretch: stretch(change, stored, decision),
     };
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
+}
+
+/// Another schedule takes over where the old one ends; a removed job plans no more.
+fn stretch(change: &Change, stored: &StoredJob, decision: &Decision) -> StretchChange {
+    let begins_after = match &change.event {
+        OwnedEvent::DefinitionChanged { new } if new.schedule != stored.job.schedule => {
+            Some(decision.state.cursor)
+        }
+        OwnedEvent::Removed => None,
+        OwnedEvent::DefinitionChanged { .. }
+        | OwnedEvent::WakeUp
+        | OwnedEvent::AttemptFinished { .. }
+        | OwnedEvent::LeaseLost { .. }
+        | OwnedEvent::RunCancelled { .. }
+        | OwnedEvent::ManualTrigger { .. }
+        | OwnedEvent::Paused { .. }
+        | OwnedEvent::Resumed => return StretchChange::default(),
+    };
+    StretchChange {
+        ends_at: Some(decision.accounted_to(&stored.state)),
+        begins_after,
+    }
 }
 
 fn create(
     job: &Job,
     source: &JobSource,
+    removed: Option<&StoredJob>,
     chats: &BTreeMap<ChatName, Chat>,
     now: Timestamp,
 ) -> Draft {
@@ -123,6 +147,11 @@ fn create(
         effects: decided.decision.effects.clone(),
         route: route(job, chats),
         attempt_end: None,
+        stretch: StretchChange {
+            // One that was pruned away as finished was never told that it is removed.
+            ends_at: removed.map(|removed| removed.state.cursor),
+            begins_after: Some(now),
+        },
     };
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
@@ -155,6 +184,7 @@ fn unplannable(
             destination: None,
         },
         attempt_end: None,
+        stretch: StretchChange::default(),
     };
     Draft::Commit(Box::new(commit), None)
 }

@@ -4,9 +4,17 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use crate::store::{
-    AttemptEnd, Conflict, JobCommit, Target, Written,
-    sqlite::{failure::Fallible, ids::Ids, rows::micros},
+use crate::{
+    schedule::zone::zone_fingerprint,
+    store::{
+        AttemptEnd, Conflict, JobCommit, Target, Written,
+        sqlite::{
+            failure::Fallible,
+            ids::Ids,
+            rows::micros,
+            stretches::{NewStretch, StretchEnd},
+        },
+    },
 };
 
 use super::{
@@ -113,8 +121,36 @@ fn target(
             change.removed.push(item.job_id.as_str().to_owned());
         }
     }
+    plan_stretch(&mut change, item, &after, now);
     change.jobs.push(JobChange::new(item, after)?);
     Ok(Ok((change, present)))
+}
+
+/// Which definition plans the job's slots from now on.
+fn plan_stretch(change: &mut Change, item: &JobCommit, after: &JobRow, now: Timestamp) {
+    let job_id = item.job_id.as_str().to_owned();
+    if let Some(until) = item.stretch.ends_at {
+        change.stretch_ends.push(StretchEnd {
+            job_id: job_id.clone(),
+            until_at: micros(until),
+        });
+    }
+    let (Target::Create { job, .. } | Target::Redefine { job, .. }, Some(begins)) =
+        (&item.target, item.stretch.begins_after)
+    else {
+        return;
+    };
+    let zone = job.schedule.zone.clone();
+    change.stretches.push(NewStretch {
+        job_id,
+        incarnation: after.incarnation,
+        after_at: micros(begins),
+        digest: after.digest.clone(),
+        first_seen_at: after.first_seen_at,
+        zone_data: zone_fingerprint(&zone).ok(),
+        zone,
+        begun_at: micros(now),
+    });
 }
 
 /// The attempt's lease must be held still.

@@ -11,6 +11,7 @@ use crate::{
             failure::Fallible,
             lanes::Release,
             rows::{micros, write_rows},
+            stretches::{self, NewStretch, StretchEnd},
         },
     },
 };
@@ -214,6 +215,8 @@ pub(super) struct Change {
     pub(super) attempts: Vec<AttemptChange>,
     pub(super) releases: Vec<Release>,
     pub(super) removed: Vec<String>,
+    pub(super) stretch_ends: Vec<StretchEnd>,
+    pub(super) stretches: Vec<NewStretch>,
 }
 
 /// What a batch writes.
@@ -231,11 +234,14 @@ impl Change {
         self.attempts.extend(other.attempts);
         self.releases.extend(other.releases);
         self.removed.extend(other.removed);
+        self.stretch_ends.extend(other.stretch_ends);
+        self.stretches.extend(other.stretches);
     }
 
     pub(super) async fn write(self, conn: &mut SqliteConnection) -> Fallible<()> {
         write_rows(conn, DEFINITIONS, &self.definitions).await?;
         write_rows(conn, JOBS, &self.jobs).await?;
+        stretches::write(conn, &self.stretch_ends, &self.stretches).await?;
         write_rows(conn, NEW_OCCURRENCES, &self.new_occurrences).await?;
         write_rows(conn, OCCURRENCES, &self.occurrences).await?;
         write_rows(conn, RANGES, &self.ranges).await?;
