@@ -390,6 +390,7 @@ fn decisions_are_written_to_a_journal_and_rechecked() {
     );
     let differs = place.run(&["recheck", "journal.jsonl"]);
     assert_eq!(differs.status.code(), Some(1), "{}", told(&differs));
+    a_journal_is_checked_in_all_it_says(&place, &journal);
     place.write("journal.jsonl", "{}");
     assert_eq!(
         place.run(&["recheck", "journal.jsonl"]).status.code(),
@@ -397,6 +398,27 @@ fn decisions_are_written_to_a_journal_and_rechecked() {
     );
     let nowhere = place.run(&["run", "--journal", "/proc/nowhere/journal"]);
     assert_eq!(nowhere.status.code(), Some(3), "{}", told(&nowhere));
+}
+
+/// Its version and its digests.
+fn a_journal_is_checked_in_all_it_says(place: &Place, journal: &str) {
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    let later = journal.replace(&version, "\"version\":\"99.0.0\"");
+    place.write("journal.jsonl", &later);
+    let checked = place.run(&["recheck", "journal.jsonl"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", told(&checked));
+    let says = "of a later version than this one";
+    assert!(told(&checked).contains(says), "{}", told(&checked));
+    place.write("journal.jsonl", &journal.replace("tick", "tock"));
+    let edited = place.run(&["recheck", "journal.jsonl", "--json"]);
+    assert_eq!(edited.status.code(), Some(1), "{}", told(&edited));
+    let report: serde_json::Value = serde_json::from_slice(&edited.stdout).unwrap();
+    let differences = report["differences"].as_array().unwrap();
+    assert!(!differences.is_empty());
+    for difference in differences {
+        assert_eq!(difference["digest_differs"], true, "{difference:#}");
+    }
+    assert_eq!(report["decisions"], journal.lines().count());
 }
 
 /// A folder that cannot be written: run as a user who owns nothing in it.

@@ -213,6 +213,7 @@ fn a_golden_log_is_kept_compared_and_rewritten() {
     assert!(err(&output).contains("--update-golden"));
     let output = folder.simulate(&["--golden", "golden.jsonl", "--update-golden"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(!folder.0.path().join("golden.jsonl.partial").exists());
     let output = folder.simulate(&["--golden", "golden.jsonl"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     assert!(err(&output).contains("the same"));

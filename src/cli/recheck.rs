@@ -33,13 +33,27 @@ struct Difference {
     /// What today's code decides, or why it cannot.
     today: Result<Value, String>,
     zone_data_changed: bool,
+    digest_differs: bool,
+}
+
+/// Counts over the whole journal; the differences are told as they are found.
+#[derive(Default)]
+struct Sums {
+    decisions: usize,
+    /// Lines that break off.
+    unfinished: usize,
+    /// Decisions of a later version than this one.
+    newer: usize,
+    differences: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let path = &arguments.journal;
     let file = File::open(path).map_err(|error| unreadable(path, &error.to_string()))?;
-    let (mut decisions, mut unfinished) = (0, 0);
-    let mut differences = Vec::new();
+    let mut sums = Sums::default();
+    if arguments.json {
+        print("{\n  \"differences\": [")?;
+    }
     for (index, line) in BufReader::new(file).split(b'\n').enumerate() {
         let line = line.map_err(|error| unreadable(path, &error.to_string()))?;
         if line.trim_ascii().is_empty() {
@@ -49,7 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Ok(entry) => entry,
             // Its process died while it wrote the line.
             Err(error) if error.is_eof() => {
-                unfinished += 1;
+                sums.unfinished += 1;
                 continue;
             }
             Err(error) => {
@@ -57,16 +71,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                 return Err(unreadable(path, &why));
             }
         };
-        decisions += 1;
-        differences.extend(difference(index + 1, entry));
+        sums.decisions += 1;
+        sums.newer += usize::from(is_newer(&entry.version, env!("CARGO_PKG_VERSION")));
+        let Some(difference) = difference(index + 1, entry) else {
+            continue;
+        };
+        if arguments.json {
+            let comma = if sums.differences > 0 { "," } else { "" };
+            let difference = in_json(&difference).to_string();
+            print(&format!("{comma}\n    {difference}"))?;
+        } else {
+            print(&in_words(&difference))?;
+        }
+        sums.differences += 1;
     }
-    let text = if arguments.json {
-        in_json(decisions, unfinished, &differences)
+    if sums.newer > 0 {
+        eprintln!("{}", newer(sums.newer));
+    }
+    if arguments.json {
+        print(&format!(
+            "\n  ],\n  \"decisions\": {},\n  \"unfinished\": {},\n  \"newer\": {}\n}}\n",
+            sums.decisions, sums.unfinished, sums.newer
+        ))?;
     } else {
-        in_words(decisions, unfinished, &differences)
-    };
-    print(&text)?;
-    Ok(if differences.is_empty() {
+        print(&summary(&sums))?;
+    }
+    Ok(if sums.differences == 0 {
         Exit::Fine
     } else {
         Exit::DoesNotHold
@@ -79,9 +109,35 @@ fn unreadable(path: &Path, why: &str) -> Failure {
         .help("a journal is written by `chatcron run --journal FILE`, one decision a line")
 }
 
+fn newer(count: usize) -> String {
+    let decided = crate::cli::words::counted(count as u64, "decision");
+    format!(
+        "warning: {decided} of a later version than this one, {}, which may know less than it takes",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// Whether a version comes after another; a pre-release comes before its release.
+fn is_newer(version: &str, than: &str) -> bool {
+    let parts = |version: &str| {
+        let whole = version.split('+').next().unwrap_or_default();
+        let (numbers, is_release) = match whole.split_once('-') {
+            Some((numbers, _)) => (numbers, false),
+            None => (whole, true),
+        };
+        let numbers = numbers.split('.').map(|number| number.parse().ok());
+        let numbers: Option<Vec<u64>> = numbers.collect();
+        numbers.map(|numbers| (numbers, is_release))
+    };
+    // What is no version is none that this one has ever had.
+    parts(version).is_none_or(|version| Some(version) > parts(than))
+}
+
 fn difference(line: usize, entry: JournalEntry) -> Option<Difference> {
+    let digest_differs = entry.has_other_digest();
     let (today, zone_data_changed) = match recheck(&entry) {
-        Ok(Recheck::Same) => return None,
+        Ok(Recheck::Same) if !digest_differs => return None,
+        Ok(Recheck::Same) => (Ok(json!(entry.decided.decision)), false),
         Ok(Recheck::Different {
             today,
             zone_data_changed,
@@ -93,68 +149,90 @@ fn difference(line: usize, entry: JournalEntry) -> Option<Difference> {
         entry,
         today,
         zone_data_changed,
+        digest_differs,
     })
 }
 
-fn in_json(decisions: usize, unfinished: usize, differences: &[Difference]) -> String {
-    let differences: Vec<Value> = differences
-        .iter()
-        .map(|difference| {
-            let entry = &difference.entry;
-            json!({
-                "line": difference.line,
-                "job_id": entry.decided.job.id,
-                "now": entry.decided.now,
-                "version": entry.version,
-                "event": entry.decided.event,
-                "then": entry.decided.decision,
-                "today": difference.today.as_ref().ok(),
-                "error": difference.today.as_ref().err(),
-                "zone_data_changed": difference.zone_data_changed,
-            })
-        })
-        .collect();
-    let report = json!({
-        "decisions": decisions,
-        "unfinished": unfinished,
-        "differences": differences,
-    });
-    format!("{report:#}\n")
+fn in_json(difference: &Difference) -> Value {
+    let entry = &difference.entry;
+    json!({
+        "line": difference.line,
+        "job_id": entry.decided.job.id,
+        "now": entry.decided.now,
+        "version": entry.version,
+        "event": entry.decided.event,
+        "then": entry.decided.decision,
+        "today": difference.today.as_ref().ok(),
+        "error": difference.today.as_ref().err(),
+        "zone_data_changed": difference.zone_data_changed,
+        "digest_differs": difference.digest_differs,
+    })
 }
 
-fn in_words(decisions: usize, unfinished: usize, differences: &[Difference]) -> String {
+fn in_words(difference: &Difference) -> String {
+    let entry = &difference.entry;
+    let mut text = format!(
+        "line {}: job {} at {}, decided by {}\n  event  {}\n  then   {}\n",
+        difference.line,
+        entry.decided.job.id,
+        entry.decided.now,
+        plain::line(&entry.version),
+        plain::line(&json!(entry.decided.event).to_string()),
+        plain::line(&json!(entry.decided.decision).to_string()),
+    );
+    match &difference.today {
+        Ok(today) => text.push_str(&format!("  today  {}\n", plain::line(&today.to_string()))),
+        Err(error) => text.push_str(&format!("  today  cannot be planned: {error}\n")),
+    }
+    if difference.zone_data_changed {
+        text.push_str("  the zone's data is other than then, which may be why\n");
+    }
+    if difference.digest_differs {
+        text.push_str(
+            "  the digest is not that of the definition: the line was edited, \
+             or the digest is made otherwise today\n",
+        );
+    }
+    text
+}
+
+fn summary(sums: &Sums) -> String {
     let mut text = String::new();
-    for difference in differences {
-        let entry = &difference.entry;
+    if sums.unfinished > 0 {
         text.push_str(&format!(
-            "line {}: job {} at {}, decided by {}\n  event  {}\n  then   {}\n",
-            difference.line,
-            entry.decided.job.id,
-            entry.decided.now,
-            plain::line(&entry.version),
-            plain::line(&json!(entry.decided.event).to_string()),
-            plain::line(&json!(entry.decided.decision).to_string()),
-        ));
-        match &difference.today {
-            Ok(today) => text.push_str(&format!("  today  {}\n", plain::line(&today.to_string()))),
-            Err(error) => text.push_str(&format!("  today  cannot be planned: {error}\n")),
-        }
-        if difference.zone_data_changed {
-            text.push_str("  the zone's data is other than then, which may be why\n");
-        }
-    }
-    if unfinished > 0 {
-        text.push_str(&format!(
-            "lines that break off, and were not read: {unfinished}\n"
+            "lines that break off, and were not read: {}\n",
+            sums.unfinished
         ));
     }
-    if decisions == 0 {
+    if sums.decisions == 0 {
         text.push_str("the journal has no decision\n");
         return text;
     }
-    let same = decisions - differences.len();
+    let same = sums.decisions - sums.differences;
     text.push_str(&format!(
-        "{same} of {decisions} decisions would be taken alike\n"
+        "{same} of {} decisions would be taken alike\n",
+        sums.decisions
     ));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_come_in_the_order_of_their_numbers() {
+        for (version, is_later) in [
+            ("0.1.0", false),
+            ("0.0.9", false),
+            ("0.1.0-beta", false),
+            ("0.1.0+local", false),
+            ("0.1.1", true),
+            ("0.10.0", true),
+            ("1.0.0-rc.1", true),
+            ("next", true),
+        ] {
+            assert_eq!(is_newer(version, "0.1.0"), is_later, "{version}");
+        }
+    }
 }

@@ -97,7 +97,7 @@ struct Case<'a> {
 struct Outcome {
     report: Report,
     log: Option<LogSum>,
-    kept: Option<Vec<u8>>,
+    golden: Option<golden::Golden>,
     zones: String,
     unmet: Vec<Unmet>,
     /// The timeline, where one is asked for.
@@ -124,11 +124,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let golden = golden::Golden::open(arguments.golden.as_deref(), what)?;
     let mut output = Output::open(arguments.out.as_deref())?;
     let mut junit = arguments.junit.as_deref().map(output::create).transpose()?;
-    let outcome = simulate(arguments, &case, &mut output)?;
-    let answer = match &golden {
-        Some(golden) => golden.settle(outcome.kept.as_deref().unwrap_or_default())?,
-        None => golden::Answer::NotAsked,
-    };
+    let mut outcome = simulate(arguments, &case, golden, &mut output)?;
+    let golden = outcome.golden.take().map(golden::Golden::settle);
+    let answer = golden.unwrap_or(Ok(golden::Answer::NotAsked))?;
     let jobs_left_out = loaded.has_errors();
     match arguments.format {
         Format::Text => {
@@ -245,6 +243,7 @@ fn today(now: Timestamp, zone: &TimeZone) -> Timestamp {
 fn simulate(
     arguments: &Arguments,
     case: &Case<'_>,
+    golden: Option<golden::Golden>,
     output: &mut Output,
 ) -> Result<Outcome, Failure> {
     let jobs: Vec<Job> = case.file.jobs.clone();
@@ -263,7 +262,7 @@ fn simulate(
         return Ok(Outcome {
             report,
             log: None,
-            kept: None,
+            golden: None,
             zones,
             unmet: Vec::new(),
             drawing: String::new(),
@@ -274,7 +273,7 @@ fn simulate(
     let is_log = arguments.format == Format::Jsonl;
     let target = LogTarget {
         out: is_log.then_some(output),
-        kept: arguments.golden.is_some().then(Vec::new),
+        golden,
     };
     let log = (!arguments.totals || is_log).then(|| Log::new(target));
     let timeline = match arguments.format {
@@ -298,7 +297,7 @@ fn simulate(
     Ok(Outcome {
         report,
         log,
-        kept: target.and_then(|target| target.kept),
+        golden: target.and_then(|target| target.golden),
         zones,
         unmet,
         drawing,

@@ -56,6 +56,11 @@ impl JournalEntry {
         }
     }
 
+    /// Whether the digest is not the one that this version makes of the definition.
+    pub fn has_other_digest(&self) -> bool {
+        self.digest != self.decided.job.digest()
+    }
+
     /// Whether the data of a zone has changed since.
     pub fn has_other_zone_data(&self) -> bool {
         self.zone_data != zone_data(&self.decided)

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use super::golden::Golden;
 use crate::cli::{Colour, Exit, failure::Failure, table::Screen};
 
 /// Where the output goes: a file, or the terminal.
@@ -68,17 +69,17 @@ pub(super) fn create(path: &Path) -> Result<Output, Failure> {
     })
 }
 
-/// Where the event log goes: to the output, and into memory where it is compared.
+/// Where the event log goes: to the output, and beside the one that is kept.
 pub(super) struct LogTarget<'o> {
     pub(super) out: Option<&'o mut Output>,
-    pub(super) kept: Option<Vec<u8>>,
+    pub(super) golden: Option<Golden>,
 }
 
 impl Write for LogTarget<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.pass_on(|out| out.write_all(bytes))?;
-        if let Some(kept) = &mut self.kept {
-            kept.extend_from_slice(bytes);
+        if let Some(golden) = &mut self.golden {
+            golden.take(bytes)?;
         }
         Ok(bytes.len())
     }
