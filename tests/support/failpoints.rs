@@ -1,0 +1,348 @@
+//! Numbered failpoints at the traits behind which every effect of the worker lies.
+//!
+//! A point stands before each effect: a write to the store, a call of an agent, a message that a
+//! channel shows. A process that dies at point k has had effects 1 to k - 1 and nothing else.
+//! A death inside a transaction leaves what a death before it leaves, because SQLite undoes it;
+//! `tests/chaos.rs` kills real processes there. The product has no code for this.
+//!
+//! Everything a process does goes through one gate, in the order in which it was asked for, and
+//! whoever leaves it lets all others come to rest first. So the same case has the same effects in
+//! the same order, always.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    future,
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use chatcron::{
+    agent::{Agent, AgentError, AgentReply, AgentTurn},
+    channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
+    directory::{Chat, Retention},
+    ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
+    message::{Receipt, RefusalScope, SendAnswer, StopsAddress},
+    policy::LaneQueue,
+    store::{
+        AttemptRow, ClaimRequest, Claimed, DiagnosticRow, InboundMessage, Interrupted, JobCommit,
+        LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution, Results,
+        RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId,
+        Written, sqlite::SqliteStore,
+    },
+    transcript::Entry,
+};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{Mutex as Gate, MutexGuard};
+use tokio_util::sync::CancellationToken;
+
+use crate::checker::{Call, Line};
+
+/// How often others are polled before the gate opens; more than a wake-up passes through.
+const POLLS: usize = 6;
+
+/// All effects of one case, over the lives of its processes.
+#[derive(Default)]
+pub(crate) struct Points {
+    reached: Mutex<Vec<&'static str>>,
+    /// The numbers at which a process dies, ascending; counted from 1 over all lives.
+    deaths: Vec<usize>,
+}
+
+impl Points {
+    pub(crate) fn with_deaths(deaths: &[usize]) -> Arc<Self> {
+        Arc::new(Self {
+            reached: Mutex::default(),
+            deaths: deaths.to_vec(),
+        })
+    }
+
+    /// The names of the points that were reached, in order.
+    pub(crate) fn reached(&self) -> Vec<&'static str> {
+        self.reached.lock().unwrap().clone()
+    }
+}
+
+/// The life of one process.
+pub(crate) struct Life {
+    points: Arc<Points>,
+    gate: Gate<()>,
+    death: CancellationToken,
+}
+
+impl Life {
+    pub(crate) fn new(points: &Arc<Points>) -> Arc<Self> {
+        Arc::new(Self {
+            points: points.clone(),
+            gate: Gate::default(),
+            death: CancellationToken::new(),
+        })
+    }
+
+    /// Ends when the process has died.
+    pub(crate) async fn death(&self) {
+        self.death.cancelled().await;
+    }
+
+    /// One thing at a time. Whoever comes after the death waits for ever, as if not there.
+    async fn enter(&self) -> MutexGuard<'_, ()> {
+        self.gate.lock().await
+    }
+
+    /// Lets everybody who does not wait for the gate go on until he does.
+    async fn leave(&self) {
+        for _ in 0..POLLS {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The point before an effect.
+    async fn point(&self, name: &'static str) {
+        let number = {
+            let mut reached = self.points.reached.lock().unwrap();
+            reached.push(name);
+            reached.len()
+        };
+        if self.points.deaths.contains(&number) {
+            self.death.cancel();
+            future::pending().await
+        }
+    }
+}
+
+/// The real store, with a point before every write.
+pub(crate) struct PointedStore {
+    pub(crate) life: Arc<Life>,
+    pub(crate) store: Arc<SqliteStore>,
+}
+
+macro_rules! pointed {
+    (
+        reads { $(fn $read:ident(&self $(, $read_arg:ident: $read_type:ty)*) -> $found:ty;)* }
+        writes { $(fn $write:ident(&self $(, $write_arg:ident: $write_type:ty)*) -> $done:ty;)* }
+        batches { $(fn $batch:ident(&self $(, $given_arg:ident: $given_type:ty)*; $item:ty) -> $result:ty;)* }
+    ) => {
+        #[async_trait]
+        impl Store for PointedStore {
+            $(async fn $read(&self $(, $read_arg: $read_type)*) -> $found {
+                let _entered = self.life.enter().await;
+                let found = self.store.$read($($read_arg),*).await;
+                self.life.leave().await;
+                found
+            })*
+            $(async fn $write(&self $(, $write_arg: $write_type)*) -> $done {
+                let _entered = self.life.enter().await;
+                self.life.point(stringify!($write)).await;
+                let done = self.store.$write($($write_arg),*).await;
+                self.life.leave().await;
+                done
+            })*
+            $(async fn $batch(&self $(, $given_arg: $given_type)*, batch: Vec<$item>, now: Timestamp) -> Results<$result> {
+                // Nothing is written for nothing.
+                if batch.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let _entered = self.life.enter().await;
+                self.life.point(stringify!($batch)).await;
+                let done = self.store.$batch($($given_arg,)* batch, now).await;
+                self.life.leave().await;
+                done
+            })*
+        }
+    };
+}
+
+pointed! {
+    reads {
+        fn identity(&self) -> Result<String, StoreError>;
+        fn change_token(&self) -> Result<i64, StoreError>;
+        fn due_jobs(&self, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
+        fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
+        fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
+        fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;
+        fn chats(&self) -> Result<Vec<Chat>, StoreError>;
+        fn lane_queues(&self, now: Timestamp, limits: LaneLimits) -> Result<Vec<LaneQueue>, StoreError>;
+        fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+        fn turn(&self, id: TurnId) -> Result<Option<TurnRow>, StoreError>;
+        fn recall(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
+        fn visible_texts(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
+        fn job_memory(&self, job: &JobId, limit: usize) -> Result<Vec<Entry>, StoreError>;
+        fn transcript(&self, session: &SessionKey, window: WindowOf) -> Result<Vec<Entry>, StoreError>;
+        fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;
+        fn pending_resets(&self) -> Result<Vec<SessionKey>, StoreError>;
+        fn outbox(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError>;
+        fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
+        fn attempts(&self, run: RunId) -> Result<Vec<AttemptRow>, StoreError>;
+        fn ranges(&self, filter: &RunFilter) -> Result<Vec<RangeRow>, StoreError>;
+        fn diagnostics(&self, run: RunId) -> Result<Vec<DiagnosticRow>, StoreError>;
+        fn run_parts(&self, run: RunId) -> Result<Vec<OutboxRow>, StoreError>;
+        fn turn_parts(&self, turn: TurnId) -> Result<Vec<OutboxRow>, StoreError>;
+        fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError>;
+    }
+    writes {
+        fn begin_worker(&self, zone_data: &str, now: Timestamp) -> Result<(WorkerId, Interrupted), StoreError>;
+        fn reclaim(&self, worker: WorkerId, at_work: &HashSet<String>, now: Timestamp) -> Result<Interrupted, StoreError>;
+        fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
+        fn new_request(&self) -> Result<RequestId, StoreError>;
+        fn set_chats(&self, chats: Vec<Chat>, now: Timestamp) -> Result<(), StoreError>;
+        fn request_turn(&self, inbound: InboundMessage, now: Timestamp) -> Result<TurnId, StoreError>;
+        fn keep_context(&self, run: RunId, snapshot: &str) -> Result<String, StoreError>;
+        fn request_reset(&self, session: &SessionKey, now: Timestamp) -> Result<(), StoreError>;
+        fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError>;
+        fn resolve_part(&self, part: PartId, resolution: Resolution, now: Timestamp) -> Result<(), StoreError>;
+        fn retry_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;
+        fn cancel_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;
+        fn prune(&self, retention: &Retention, now: Timestamp) -> Result<u64, StoreError>;
+    }
+    batches {
+        fn commit(&self; JobCommit) -> Written;
+        fn claim(&self, worker: WorkerId; ClaimRequest) -> Claimed;
+        fn finish_turns(&self; TurnEnd) -> ();
+        fn settle_parts(&self; PartSettlement) -> ();
+    }
+}
+
+/// What the world outside the processes has seen and done; it outlives them.
+#[derive(Default)]
+pub(crate) struct Outside {
+    pub(crate) calls: Mutex<Vec<Call>>,
+    pub(crate) lines: Mutex<Vec<Line>>,
+    /// How often each part was brought to its channel.
+    tries: Mutex<BTreeMap<String, u32>>,
+}
+
+impl Outside {
+    /// Notes a call; says the how manieth of its key it is.
+    fn asked(&self, turn: &AgentTurn, now: Timestamp) -> usize {
+        let mut calls = self.calls.lock().unwrap();
+        let key = turn.key.as_str().to_owned();
+        calls.push(Call {
+            job: turn.job.as_ref().map(ToString::to_string),
+            key: key.clone(),
+            at: now.as_microsecond(),
+        });
+        calls.iter().filter(|call| call.key == key).count()
+    }
+}
+
+/// What an agent answers to the n-th call of one key, from 1.
+pub(crate) type Script = fn(&AgentTurn, usize) -> Result<AgentReply, AgentError>;
+
+/// An agent that answers by a script, with a point before each call.
+pub(crate) struct PointedAgent {
+    pub(crate) life: Arc<Life>,
+    pub(crate) outside: Arc<Outside>,
+    pub(crate) script: Script,
+    pub(crate) clock: Arc<dyn chatcron::clock::Clock>,
+}
+
+#[async_trait]
+impl Agent for PointedAgent {
+    async fn reply(
+        &self,
+        turn: &AgentTurn,
+        _: &CancellationToken,
+    ) -> Result<AgentReply, AgentError> {
+        let _entered = self.life.enter().await;
+        self.life.point("agent").await;
+        let number = self.outside.asked(turn, self.clock.now());
+        let answer = (self.script)(turn, number);
+        self.life.leave().await;
+        answer
+    }
+}
+
+/// A channel that does what the text of a part says, at the first try of it:
+///
+/// - `[shown, lost]`: shown, and the answer is lost
+/// - `[lost]`: not shown, and nobody can tell
+/// - `[wait N]`: refused for so many seconds
+/// - `[never]`: refused for good
+pub(crate) struct PointedChannel {
+    pub(crate) life: Arc<Life>,
+    pub(crate) outside: Arc<Outside>,
+    pub(crate) ability: Ability,
+    pub(crate) limit: usize,
+}
+
+impl PointedChannel {
+    fn show(&self, part: &OutgoingPart, text: &str) -> SendAnswer {
+        let mut lines = self.outside.lines.lock().unwrap();
+        let key = part.key.as_str();
+        let known = match self.ability {
+            Ability::Keyed { .. } => lines.iter().find(|line| line.key.as_deref() == Some(key)),
+            Ability::Blind => None,
+        };
+        let message_id = known.map_or_else(
+            || (lines.len() + 1).to_string(),
+            |line| line.message_id.clone(),
+        );
+        if known.is_none() {
+            lines.push(Line {
+                chat: part.destination.session_key().as_str().to_owned(),
+                message_id: message_id.clone(),
+                key: Some(key.to_owned()),
+                text: text.to_owned(),
+            });
+        }
+        SendAnswer::Receipt(Receipt {
+            message_id,
+            shown_at: None,
+        })
+    }
+
+    fn answer(&self, part: &OutgoingPart, text: &str, number: u32) -> SendAnswer {
+        let why = || "as the text says".to_owned();
+        let wait = text
+            .split_once("[wait ")
+            .and_then(|(_, rest)| rest.split_once(']'));
+        match (number, wait) {
+            (1, Some((seconds, _))) => SendAnswer::Refused {
+                retry_after: Some(SignedDuration::from_secs(seconds.parse().unwrap())),
+                scope: RefusalScope::Chat,
+                why: why(),
+            },
+            (1, None) if text.contains("[shown, lost]") => {
+                self.show(part, text);
+                SendAnswer::Ambiguous { why: why() }
+            }
+            (1, None) if text.contains("[lost]") => SendAnswer::Ambiguous { why: why() },
+            (_, None) if text.contains("[never]") => SendAnswer::Permanent {
+                why: why(),
+                stops_address: StopsAddress::No,
+            },
+            (_, _) => self.show(part, text),
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for PointedChannel {
+    fn ability(&self) -> Ability {
+        self.ability
+    }
+
+    fn limit(&self) -> TextLimit {
+        TextLimit {
+            max: Some(self.limit),
+            unit: TextUnit::Chars,
+        }
+    }
+
+    async fn send(&self, part: &OutgoingPart, _: Timestamp) -> SendAnswer {
+        let _entered = self.life.enter().await;
+        self.life.point("send").await;
+        let number = {
+            let mut tries = self.outside.tries.lock().unwrap();
+            let tried = tries.entry(part.key.as_str().to_owned()).or_default();
+            *tried += 1;
+            *tried
+        };
+        let text = match &part.body {
+            OutgoingBody::Text(text) => text.clone(),
+            OutgoingBody::Native(body) => body.to_string(),
+        };
+        let answer = self.answer(part, &text, number);
+        self.life.leave().await;
+        answer
+    }
+}
