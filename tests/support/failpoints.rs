@@ -1,7 +1,8 @@
 //! Numbered failpoints at the traits behind which every effect of the worker lies.
 //!
 //! A point stands before each effect: a write to the store, a call of an agent, a message that a
-//! channel shows. A process that dies at point k has had effects 1 to k - 1 and nothing else.
+//! channel shows. A process that dies at a point has had the effects before it and nothing else;
+//! no write is under way there, so the files are what a killed process leaves.
 //! A death inside a transaction leaves what a death before it leaves, because SQLite undoes it;
 //! `tests/chaos.rs` kills real processes there. The product has no code for this.
 //!
@@ -11,7 +12,6 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    future,
     sync::{Arc, Mutex},
 };
 
@@ -40,50 +40,24 @@ use crate::checker::{Call, Line};
 /// How often others are polled before the gate opens; more than a wake-up passes through.
 const POLLS: usize = 6;
 
-/// All effects of one case, over the lives of its processes.
-#[derive(Default)]
-pub(crate) struct Points {
-    reached: Mutex<Vec<&'static str>>,
-    /// The numbers at which a process dies, ascending; counted from 1 over all lives.
-    deaths: Vec<usize>,
-}
-
-impl Points {
-    pub(crate) fn with_deaths(deaths: &[usize]) -> Arc<Self> {
-        Arc::new(Self {
-            reached: Mutex::default(),
-            deaths: deaths.to_vec(),
-        })
-    }
-
-    /// The names of the points that were reached, in order.
-    pub(crate) fn reached(&self) -> Vec<&'static str> {
-        self.reached.lock().unwrap().clone()
-    }
-}
+/// What happens at a point, before its effect.
+pub(crate) type AtPoint = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// The life of one process.
 pub(crate) struct Life {
-    points: Arc<Points>,
     gate: Gate<()>,
-    death: CancellationToken,
+    at_point: AtPoint,
 }
 
 impl Life {
-    pub(crate) fn new(points: &Arc<Points>) -> Arc<Self> {
+    pub(crate) fn new(at_point: AtPoint) -> Arc<Self> {
         Arc::new(Self {
-            points: points.clone(),
             gate: Gate::default(),
-            death: CancellationToken::new(),
+            at_point,
         })
     }
 
-    /// Ends when the process has died.
-    pub(crate) async fn death(&self) {
-        self.death.cancelled().await;
-    }
-
-    /// One thing at a time. Whoever comes after the death waits for ever, as if not there.
+    /// One thing at a time.
     async fn enter(&self) -> MutexGuard<'_, ()> {
         self.gate.lock().await
     }
@@ -95,17 +69,8 @@ impl Life {
         }
     }
 
-    /// The point before an effect.
-    async fn point(&self, name: &'static str) {
-        let number = {
-            let mut reached = self.points.reached.lock().unwrap();
-            reached.push(name);
-            reached.len()
-        };
-        if self.points.deaths.contains(&number) {
-            self.death.cancel();
-            future::pending().await
-        }
+    fn point(&self, name: &'static str) {
+        (self.at_point)(name);
     }
 }
 
@@ -131,7 +96,7 @@ macro_rules! pointed {
             })*
             $(async fn $write(&self $(, $write_arg: $write_type)*) -> $done {
                 let _entered = self.life.enter().await;
-                self.life.point(stringify!($write)).await;
+                self.life.point(stringify!($write));
                 let done = self.store.$write($($write_arg),*).await;
                 self.life.leave().await;
                 done
@@ -142,7 +107,7 @@ macro_rules! pointed {
                     return Ok(Vec::new());
                 }
                 let _entered = self.life.enter().await;
-                self.life.point(stringify!($batch)).await;
+                self.life.point(stringify!($batch));
                 let done = self.store.$batch($($given_arg,)* batch, now).await;
                 self.life.leave().await;
                 done
@@ -202,25 +167,24 @@ pointed! {
 }
 
 /// What the world outside the processes has seen and done; it outlives them.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Outside {
-    pub(crate) calls: Mutex<Vec<Call>>,
-    pub(crate) lines: Mutex<Vec<Line>>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) lines: Vec<Line>,
     /// How often each part was brought to its channel.
-    tries: Mutex<BTreeMap<String, u32>>,
+    tries: BTreeMap<String, u32>,
 }
 
 impl Outside {
     /// Notes a call; says the how manieth of its key it is.
-    fn asked(&self, turn: &AgentTurn, now: Timestamp) -> usize {
-        let mut calls = self.calls.lock().unwrap();
+    fn asked(&mut self, turn: &AgentTurn, now: Timestamp) -> usize {
         let key = turn.key.as_str().to_owned();
-        calls.push(Call {
+        self.calls.push(Call {
             job: turn.job.as_ref().map(ToString::to_string),
             key: key.clone(),
             at: now.as_microsecond(),
         });
-        calls.iter().filter(|call| call.key == key).count()
+        self.calls.iter().filter(|call| call.key == key).count()
     }
 }
 
@@ -230,7 +194,7 @@ pub(crate) type Script = fn(&AgentTurn, usize) -> Result<AgentReply, AgentError>
 /// An agent that answers by a script, with a point before each call.
 pub(crate) struct PointedAgent {
     pub(crate) life: Arc<Life>,
-    pub(crate) outside: Arc<Outside>,
+    pub(crate) outside: Arc<Mutex<Outside>>,
     pub(crate) script: Script,
     pub(crate) clock: Arc<dyn chatcron::clock::Clock>,
 }
@@ -243,8 +207,8 @@ impl Agent for PointedAgent {
         _: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
         let _entered = self.life.enter().await;
-        self.life.point("agent").await;
-        let number = self.outside.asked(turn, self.clock.now());
+        self.life.point("agent");
+        let number = self.outside.lock().unwrap().asked(turn, self.clock.now());
         let answer = (self.script)(turn, number);
         self.life.leave().await;
         answer
@@ -259,14 +223,14 @@ impl Agent for PointedAgent {
 /// - `[never]`: refused for good
 pub(crate) struct PointedChannel {
     pub(crate) life: Arc<Life>,
-    pub(crate) outside: Arc<Outside>,
+    pub(crate) outside: Arc<Mutex<Outside>>,
     pub(crate) ability: Ability,
     pub(crate) limit: usize,
 }
 
 impl PointedChannel {
     fn show(&self, part: &OutgoingPart, text: &str) -> SendAnswer {
-        let mut lines = self.outside.lines.lock().unwrap();
+        let lines = &mut self.outside.lock().unwrap().lines;
         let key = part.key.as_str();
         let known = match self.ability {
             Ability::Keyed { .. } => lines.iter().find(|line| line.key.as_deref() == Some(key)),
@@ -330,9 +294,9 @@ impl Channel for PointedChannel {
 
     async fn send(&self, part: &OutgoingPart, _: Timestamp) -> SendAnswer {
         let _entered = self.life.enter().await;
-        self.life.point("send").await;
+        self.life.point("send");
         let number = {
-            let mut tries = self.outside.tries.lock().unwrap();
+            let tries = &mut self.outside.lock().unwrap().tries;
             let tried = tries.entry(part.key.as_str().to_owned()).or_default();
             *tried += 1;
             *tried

@@ -147,7 +147,7 @@ async fn rows<T>(
 pub(super) async fn load(database: &Path) -> Facts {
     let mut conn = open(database).await;
     let conn = &mut conn;
-    let facts = Facts {
+    Facts {
         jobs: rows(conn, JOBS, job).await,
         occurrences: rows(conn, OCCURRENCES, |row| Occurrence {
             id: row.get(0),
@@ -200,8 +200,7 @@ pub(super) async fn load(database: &Path) -> Facts {
             key: row.get(5),
         })
         .await,
-    };
-    facts
+    }
 }
 
 fn job(row: &sqlx::sqlite::SqliteRow) -> Job {
