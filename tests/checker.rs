@@ -178,6 +178,110 @@ fn kinds(violations: &[Violation]) -> Vec<&'static str> {
     kinds
 }
 
+/// Changes of the database, and the invariant that each breaks.
+const BREAKS: &[(&str, &str)] = &[
+    // A slot without a record, with two, without an end, and without a reason.
+    ("DELETE FROM occurrence_ranges WHERE job_id = 'one'", "I1"),
+    (
+        "UPDATE occurrence_ranges SET slots = 8 WHERE job_id = 'one'",
+        "I1",
+    ),
+    (
+        "UPDATE occurrence_ranges SET last_nominal_at = 10000000, slots = 10",
+        "I1",
+    ),
+    (
+        "UPDATE occurrences SET nominal_at = 10000001 WHERE occurrence_id = 1",
+        "I1",
+    ),
+    (
+        "UPDATE occurrences SET state = 'active' WHERE occurrence_id = 1",
+        "I1",
+    ),
+    (
+        "UPDATE occurrences SET state = 'failed' WHERE occurrence_id = 1",
+        "I1",
+    ),
+    ("UPDATE runs SET state = 'cancelled' WHERE run_id = 2", "I1"),
+    ("DELETE FROM attempts; DELETE FROM runs", "I1"),
+    // More attempts than are allowed, an attempt that never ended, one before its slot, and
+    // one after its window.
+    (
+        "UPDATE runs SET attempts = 3 WHERE run_id = 1; INSERT INTO attempts VALUES (1, 3, 10000400, 10000400, 'done', NULL)",
+        "I2",
+    ),
+    ("UPDATE runs SET attempts = 1 WHERE run_id = 1", "I2"),
+    ("UPDATE attempts SET ended_at = NULL WHERE run_id = 2", "I2"),
+    (
+        "UPDATE attempts SET started_at = 9999999 WHERE run_id = 1 AND attempt = 1",
+        "I2",
+    ),
+    (
+        "UPDATE occurrences SET accounted_at = 11000001 WHERE occurrence_id = 2",
+        "I2",
+    ),
+    // Shown and called off, shown and never sent, confirmed and not shown.
+    (
+        "UPDATE outbox_parts SET state = 'cancelled' WHERE part_id = 1",
+        "I3",
+    ),
+    (
+        "UPDATE outbox_parts SET idempotency_key = 'k9' WHERE part_id = 3",
+        "I3",
+    ),
+    (
+        "UPDATE outbox_parts SET session_key = 'phone:direct:2' WHERE part_id = 3",
+        "I3",
+    ),
+    ("DELETE FROM diagnostics", "I3"),
+    ("UPDATE outbox SET parts = 3 WHERE message_id = 1", "I3"),
+    (
+        "DELETE FROM outbox_parts WHERE message_id = 2; DELETE FROM outbox WHERE message_id = 2",
+        "I3",
+    ),
+    // Missing in history, there twice, altered, in another order, or seen before it was shown.
+    ("DELETE FROM ctx_session_entries WHERE id = 2", "I4"),
+    (
+        "INSERT INTO ctx_session_entries (id, session_id, seq, role, message, created_at, visibility, idempotency_key) VALUES (9, 'g', 9, 'assistant', 'a', '', 'visible', 'k1')",
+        "I4",
+    ),
+    (
+        "UPDATE ctx_session_entries SET message = 'A' WHERE id = 2",
+        "I4",
+    ),
+    ("UPDATE ctx_session_entries SET seq = 9 WHERE id = 2", "I4"),
+    (
+        "UPDATE ctx_session_entries SET visibility = 'pending' WHERE id = 2",
+        "I4",
+    ),
+    (
+        "INSERT INTO ctx_session_entries (id, session_id, seq, role, message, created_at, visibility, idempotency_key) VALUES (9, 'g', 9, 'assistant', 'c', '', 'visible', 'k3')",
+        "I4",
+    ),
+    // Two runs of one job at once, and two runs where one is allowed.
+    (
+        "UPDATE runs SET job_id = 'one', started_at = 10000300 WHERE run_id = 2",
+        "I6",
+    ),
+    (
+        "UPDATE attempts SET started_at = 10000300 WHERE run_id = 2",
+        "I6",
+    ),
+    // Something is left to do.
+    ("UPDATE runs SET state = 'backoff' WHERE run_id = 2", "I7"),
+    (
+        "UPDATE outbox_parts SET state = 'sending' WHERE part_id = 3",
+        "I7",
+    ),
+    ("UPDATE turns SET state = 'waiting'", "I7"),
+    ("UPDATE lanes SET holder = 'part:1'", "I7"),
+    ("UPDATE jobs SET wake_at = NULL WHERE job_id = 'two'", "I7"),
+    (
+        "UPDATE jobs SET state = json_set(state, '$.waiting', json('[1]')) WHERE job_id = 'two'",
+        "I7",
+    ),
+];
+
 #[tokio::test]
 async fn a_sound_history_passes() {
     let found = History::sound().await.check().await;
@@ -186,111 +290,9 @@ async fn a_sound_history_passes() {
 
 #[tokio::test]
 async fn a_history_whose_database_was_changed_is_rejected() {
-    let cases = [
-        // A slot without a record, with two, without an end, and without a reason.
-        ("DELETE FROM occurrence_ranges WHERE job_id = 'one'", "I1"),
-        (
-            "UPDATE occurrence_ranges SET slots = 8 WHERE job_id = 'one'",
-            "I1",
-        ),
-        (
-            "UPDATE occurrence_ranges SET last_nominal_at = 10000000, slots = 10",
-            "I1",
-        ),
-        (
-            "UPDATE occurrences SET nominal_at = 10000001 WHERE occurrence_id = 1",
-            "I1",
-        ),
-        (
-            "UPDATE occurrences SET state = 'active' WHERE occurrence_id = 1",
-            "I1",
-        ),
-        (
-            "UPDATE occurrences SET state = 'failed' WHERE occurrence_id = 1",
-            "I1",
-        ),
-        ("UPDATE runs SET state = 'cancelled' WHERE run_id = 2", "I1"),
-        ("DELETE FROM attempts; DELETE FROM runs", "I1"),
-        // More attempts than are allowed, an attempt that never ended, one before its slot, and
-        // one after its window.
-        (
-            "UPDATE runs SET attempts = 3 WHERE run_id = 1; INSERT INTO attempts VALUES (1, 3, 10000400, 10000400, 'done', NULL)",
-            "I2",
-        ),
-        ("UPDATE runs SET attempts = 1 WHERE run_id = 1", "I2"),
-        ("UPDATE attempts SET ended_at = NULL WHERE run_id = 2", "I2"),
-        (
-            "UPDATE attempts SET started_at = 9999999 WHERE run_id = 1 AND attempt = 1",
-            "I2",
-        ),
-        (
-            "UPDATE attempts SET started_at = 11000001, ended_at = 11000002 WHERE run_id = 2",
-            "I2",
-        ),
-        // Shown and called off, shown and never sent, confirmed and not shown.
-        (
-            "UPDATE outbox_parts SET state = 'cancelled' WHERE part_id = 1",
-            "I3",
-        ),
-        (
-            "UPDATE outbox_parts SET idempotency_key = 'k9' WHERE part_id = 3",
-            "I3",
-        ),
-        (
-            "UPDATE outbox_parts SET session_key = 'phone:direct:2' WHERE part_id = 3",
-            "I3",
-        ),
-        ("DELETE FROM diagnostics", "I3"),
-        ("UPDATE outbox SET parts = 3 WHERE message_id = 1", "I3"),
-        (
-            "DELETE FROM outbox_parts WHERE message_id = 2; DELETE FROM outbox WHERE message_id = 2",
-            "I3",
-        ),
-        // Missing in history, there twice, altered, in another order, or seen before it was shown.
-        ("DELETE FROM ctx_session_entries WHERE id = 2", "I4"),
-        (
-            "INSERT INTO ctx_session_entries (id, session_id, seq, role, message, created_at, visibility, idempotency_key) VALUES (9, 'g', 9, 'assistant', 'a', '', 'visible', 'k1')",
-            "I4",
-        ),
-        (
-            "UPDATE ctx_session_entries SET message = 'A' WHERE id = 2",
-            "I4",
-        ),
-        ("UPDATE ctx_session_entries SET seq = 9 WHERE id = 2", "I4"),
-        (
-            "UPDATE ctx_session_entries SET visibility = 'pending' WHERE id = 2",
-            "I4",
-        ),
-        (
-            "INSERT INTO ctx_session_entries (id, session_id, seq, role, message, created_at, visibility, idempotency_key) VALUES (9, 'g', 9, 'assistant', 'c', '', 'visible', 'k3')",
-            "I4",
-        ),
-        // Two runs of one job at once, and two runs where one is allowed.
-        (
-            "UPDATE runs SET job_id = 'one', started_at = 10000300 WHERE run_id = 2",
-            "I6",
-        ),
-        (
-            "UPDATE attempts SET started_at = 10000300 WHERE run_id = 2",
-            "I6",
-        ),
-        // Something is left to do.
-        ("UPDATE runs SET state = 'backoff' WHERE run_id = 2", "I7"),
-        (
-            "UPDATE outbox_parts SET state = 'sending' WHERE part_id = 3",
-            "I7",
-        ),
-        ("UPDATE turns SET state = 'waiting'", "I7"),
-        ("UPDATE lanes SET holder = 'part:1'", "I7"),
-        ("UPDATE jobs SET wake_at = NULL WHERE job_id = 'two'", "I7"),
-        (
-            "UPDATE jobs SET state = json_set(state, '$.waiting', json('[1]')) WHERE job_id = 'two'",
-            "I7",
-        ),
-    ];
-    for (sql, invariant) in cases {
+    for (sql, invariant) in BREAKS {
         let found = broken_by(sql).await;
-        assert!(found.contains(&invariant), "{sql}: {found:?}");
+        assert!(found.contains(invariant), "{sql}: {found:?}");
     }
 }
 

@@ -101,6 +101,10 @@ impl fmt::Display for Violation {
 struct Found(Vec<Violation>);
 
 impl Found {
+    #[expect(
+        clippy::fn_params_excessive_bools,
+        reason = "it reads like an assertion"
+    )]
     fn unless(&mut self, holds: bool, invariant: &'static str, what: impl FnOnce() -> String) {
         if !holds {
             let what = what();

@@ -42,6 +42,7 @@ pub(super) struct Occurrence {
     pub(super) cause: String,
     pub(super) state: String,
     pub(super) reason: Option<String>,
+    pub(super) accounted_at: i64,
     pub(super) ended_at: Option<i64>,
     pub(super) has_destination: bool,
 }
@@ -109,7 +110,7 @@ const JOBS: &str =
     "SELECT job_id, first_seen_at, state, wake_at FROM jobs WHERE removed_at IS NULL";
 const OCCURRENCES: &str = "\
 SELECT occurrence_id, job_id, kind = 'scheduled', nominal_at, cause, state, reason, ended_at,
-  destination IS NOT NULL FROM occurrences ORDER BY occurrence_id";
+  destination IS NOT NULL, accounted_at FROM occurrences ORDER BY occurrence_id";
 const RANGES: &str = "\
 SELECT job_id, first_nominal_at, last_nominal_at, slots, reason FROM occurrence_ranges";
 const RUNS: &str = "\
@@ -159,6 +160,7 @@ pub(super) async fn load(database: &Path) -> Facts {
             reason: row.get(6),
             ended_at: row.get(7),
             has_destination: row.get(8),
+            accounted_at: row.get(9),
         })
         .await,
         ranges: rows(conn, RANGES, |row| Range {
