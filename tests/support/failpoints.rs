@@ -18,6 +18,7 @@ use std::{
 use async_trait::async_trait;
 use chatcron::{
     agent::{Agent, AgentError, AgentReply, AgentTurn},
+    audit::AuditReport,
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
     directory::{Chat, Retention},
     ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
@@ -142,6 +143,7 @@ pointed! {
         fn run_parts(&self, run: RunId) -> Result<Vec<OutboxRow>, StoreError>;
         fn turn_parts(&self, turn: TurnId) -> Result<Vec<OutboxRow>, StoreError>;
         fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError>;
+        fn audit(&self, job: Option<&JobId>) -> Result<AuditReport, StoreError>;
     }
     writes {
         fn begin_worker(&self, zone_data: &str, now: Timestamp) -> Result<(WorkerId, Interrupted), StoreError>;
