@@ -11,9 +11,9 @@ pub mod outbox;
 mod state;
 
 pub use admit::{DeliveryHead, Grant, LaneQueue, RunHead, TurnHead, YIELD_AFTER, admit};
-pub use decide::{ON_TIME, decide};
+pub use decide::{ON_TIME, QUEUE_MAX, decide};
 pub use journal::{Decided, JournalEntry, OwnedEvent, Recheck, decide_and_keep, recheck};
 pub use state::{
-    ActiveRun, AttemptResult, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal,
-    SkippedRange, WaitingSlot,
+    ActiveRun, AttemptFate, AttemptResult, Decision, Effect, Event, JobPlan, JobState, Pause,
+    Phase, Refusal, SkippedRange, WaitingSlot, WaitsFor,
 };

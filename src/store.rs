@@ -26,9 +26,10 @@ mod session_rows;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use crate::policy::AttemptFate;
 pub use error::{Conflict, StoreError};
 pub use job_rows::{
-    AttemptEnd, AttemptFate, JobCommit, JobSource, Route, StoredJob, StretchChange, Target, Written,
+    AttemptEnd, JobCommit, JobSource, Route, StoredJob, StretchChange, Target, Written,
 };
 pub use outbox_rows::{
     ClaimedPart, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,

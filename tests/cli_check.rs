@@ -41,6 +41,7 @@ fn reports_read_well() {
         "both-modes",
         "many-mistakes",
         "left-out",
+        "contradiction",
         "unknown-key",
         "not-in-this-version",
         "secret-in-file",

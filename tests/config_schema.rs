@@ -22,6 +22,7 @@ const NOT_SEEN_BY_A_SCHEMA: &[&str] = &[
     "bad-days-in-words",
     "bad-scenario",
     "bad-zone",
+    "contradiction",
     "date-that-is-not",
     "empty-bounds",
     "empty-prompt-file",

@@ -1,6 +1,5 @@
 //! Reports about schedulers and gateways, as scenarios with their right outcome: each file has its
-//! jobs, its world and what it must come to. Those that wait for a policy of a later version say so
-//! in their first line, and the day that the policy is there they have to move.
+//! jobs, its world and what it must come to.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,14 +12,13 @@ use std::{
 };
 
 use chatcron::{
-    config::{self, Code, Level, Loaded, Problem},
+    config::{self, Level, Loaded, Problem},
     simulate::{Checker, Log, Simulation, Tally, Unmet},
 };
 use jiff::{Timestamp, tz};
 
-fn scenarios(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new("tests/fixtures/scenarios").join(folder);
-    let entries = fs::read_dir(folder).unwrap();
+fn scenarios() -> Vec<PathBuf> {
+    let entries = fs::read_dir("tests/fixtures/scenarios").unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
@@ -67,7 +65,7 @@ fn errors(loaded: &Loaded) -> Vec<&Problem> {
 #[test]
 fn the_events_are_the_same_bytes_in_every_build_and_on_every_machine() {
     let mut log = Log::new(Vec::new());
-    for path in scenarios("") {
+    for path in scenarios() {
         simulate(&path, &mut log);
     }
     let (_, sum) = log.finish().unwrap();
@@ -78,8 +76,8 @@ fn the_events_are_the_same_bytes_in_every_build_and_on_every_machine() {
 
 #[test]
 fn every_report_has_its_right_outcome() {
-    let paths = scenarios("");
-    assert!(paths.len() >= 27, "{}", paths.len());
+    let paths = scenarios();
+    assert!(paths.len() >= 33, "{}", paths.len());
     let mut wrong = Vec::new();
     for path in paths {
         let unmet = simulate(&path, &mut Log::new(Vec::new()));
@@ -88,23 +86,4 @@ fn every_report_has_its_right_outcome() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn what_waits_for_a_later_version_is_refused_by_this_one_for_that_reason() {
-    for path in scenarios("later") {
-        let source = fs::read_to_string(&path).unwrap();
-        let waits_for = source.lines().next().unwrap().strip_prefix("# waits-for: ");
-        let waits_for = waits_for.unwrap_or_else(|| panic!("{}", path.display()));
-        let loaded = load(&path);
-        let errors = errors(&loaded);
-        assert_eq!(errors.len(), 1, "{}: {errors:?}", path.display());
-        assert_eq!(errors[0].code, Code::NotInThisVersion, "{}", path.display());
-        assert!(
-            errors[0].message.contains(waits_for),
-            "{}: {}",
-            path.display(),
-            errors[0].message
-        );
-    }
 }

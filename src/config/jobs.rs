@@ -57,6 +57,8 @@ fn assemble(reader: &mut Reader<'_>, entry: &Entry, shared: &Shared<'_>) -> Resu
     if let Some(because) = merged.wrong_default() {
         return Err(Left::Because(because));
     }
+    let policies = policies::build(merged);
+    policies::check(reader, entry, merged, &policies, &mode)?;
     Ok(Job {
         id: JobId::new(entry.name.clone()).map_err(|_| Left::Reported)?,
         name: fields.owned_text("name"),
@@ -64,7 +66,7 @@ fn assemble(reader: &mut Reader<'_>, entry: &Entry, shared: &Shared<'_>) -> Resu
         schedule,
         prompt,
         mode,
-        policies: policies::build(merged),
+        policies,
     })
 }
 

@@ -1,7 +1,14 @@
 //! A job's policies: its own, else the file's defaults, else those of this version.
 
-use super::fields::Fields;
-use crate::job::{CatchUp, OnInterrupt, OnUnknown, Overlap, Policies, Retry};
+use jiff::SignedDuration;
+
+use super::{
+    fields::{Entry, Fields},
+    known::Left,
+    problem::{Code, Problem},
+    reader::Reader,
+};
+use crate::job::{CatchUp, Mode, OnInterrupt, OnUnknown, Overlap, Policies, Retry};
 
 /// A job's keys above the file's defaults.
 #[derive(Clone, Copy)]
@@ -41,12 +48,17 @@ pub(super) fn build(merged: Merged<'_>) -> Policies {
     Policies {
         catch_up: match word("catch_up") {
             Some("none") => CatchUp::None,
+            Some("all") => CatchUp::All,
             Some(_) => CatchUp::Latest,
             None => standard.catch_up,
         },
         catch_up_window: duration("catch_up_window").or(standard.catch_up_window),
         catch_up_spread: duration("catch_up_spread").unwrap_or(standard.catch_up_spread),
         overlap: match word("overlap") {
+            Some("buffer-one") => Overlap::BufferOne,
+            Some("buffer-all") => Overlap::BufferAll,
+            Some("cancel-running") => Overlap::CancelRunning,
+            Some("allow") => Overlap::Allow,
             Some(_) => Overlap::Skip,
             None => standard.overlap,
         },
@@ -63,6 +75,62 @@ pub(super) fn build(merged: Merged<'_>) -> Policies {
             Some(_) => OnUnknown::Hold,
             None => standard.on_unknown,
         },
+        pause_after_failures: merged
+            .of("pause_after_failures")
+            .integer("pause_after_failures"),
+    }
+}
+
+/// Refuses policies that contradict each other, or what the job is.
+pub(super) fn check(
+    reader: &mut Reader<'_>,
+    entry: &Entry,
+    merged: Merged<'_>,
+    policies: &Policies,
+    mode: &Mode,
+) -> Result<(), Left> {
+    let mut contradicts = |key: &str, message: String, label: &str, help: &str| {
+        // Where a default contradicts the job, the job is what is shown: it can say otherwise.
+        let span = entry.fields.key_span_or(key, &entry.name_span);
+        let mut problem = Problem::error(Code::Contradiction, span, message).label(label);
+        if !entry.fields.has(key) {
+            let written = merged.defaults.key_span_or(key, &entry.name_span);
+            problem = problem.also(written, "said for all jobs here");
+        }
+        reader.report(problem.help(help));
+    };
+    let mut contradicted = false;
+    if policies.catch_up == CatchUp::All && policies.catch_up_window == Some(SignedDuration::ZERO) {
+        contradicted = true;
+        contradicts(
+            "catch_up",
+            "`catch_up = \"all\"` runs every missed slot, and `catch_up_window = \"0s\"` lets none of them start".to_owned(),
+            "all missed slots",
+            "leave `catch_up_window` out, set it to how late a slot may still start, or use `catch_up = \"none\"`",
+        );
+    }
+    let why = match mode {
+        Mode::InChat { chat, .. } => {
+            Some(format!("two turns in chat `{chat}` cannot go on at once"))
+        }
+        Mode::Background { memory: true, .. } => Some(String::from(
+            "two runs cannot both go on from the memory of the last one",
+        )),
+        Mode::Background { memory: false, .. } => None,
+    };
+    if let (Overlap::Allow, Some(why)) = (policies.overlap, why) {
+        contradicted = true;
+        contradicts(
+            "overlap",
+            format!("`overlap = \"allow\"` starts a run beside another, and {why}"),
+            "starts beside a run",
+            "use `skip`, `buffer-one`, `buffer-all` or `cancel-running`, or make it a background job without `memory`",
+        );
+    }
+    if contradicted {
+        Err(Left::Reported)
+    } else {
+        Ok(())
     }
 }
 

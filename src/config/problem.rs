@@ -133,6 +133,8 @@ codes! {
     Never = "never",
     /// The jitter would reach the following slot.
     WideJitter = "wide-jitter",
+    /// Policies that contradict each other, or what the job is.
+    Contradiction = "contradiction",
     /// The only time of an `at` job has passed.
     Past = "past",
     /// The job's `until` has passed.

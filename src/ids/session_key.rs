@@ -9,7 +9,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::JobId;
+use super::{JobId, OccurrenceId};
 
 /// What sort of chat an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,6 +83,13 @@ impl SessionKey {
     /// The conversation of a background job with itself: `cron:<job>`.
     pub fn job(job: &JobId) -> Self {
         Self(format!("cron:{}", escape(job.as_str())))
+    }
+
+    /// The lane of one run of a job that lets its runs overlap; they still write into the job's
+    /// session, each at its end.
+    #[must_use]
+    pub fn of_run(&self, occurrence: OccurrenceId) -> Self {
+        Self(format!("{self}:run:{occurrence}"))
     }
 
     /// The lane of a webhook; it has no transcript, but its messages keep their order. A digest,

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Policies {
     /// What happens to slots that passed while nothing could start them.
     pub catch_up: CatchUp,
-    /// How late a missed slot may still start; `None` is the default rule: the time from the slot
-    /// to the job's following slot, at least 5 minutes, at most 24 hours, and 24 hours for `at`.
+    /// How late a missed slot may still start; `None` is the default rule. For `latest` that is
+    /// the time from the slot to the job's following slot, at least 5 minutes, at most 24 hours,
+    /// and 24 hours for `at`; for `all` there is no window, and its cap is the bound.
     pub catch_up_window: Option<SignedDuration>,
     /// Over how long the catch-up starts of different jobs are spread.
     pub catch_up_spread: SignedDuration,
@@ -25,6 +26,9 @@ pub struct Policies {
     pub max_runs: Option<u32>,
     /// What happens to a part of which nobody can say whether the chat showed it.
     pub on_unknown: OnUnknown,
+    /// After how many failed scheduled runs in a row the job pauses itself; `None` for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_after_failures: Option<u32>,
 }
 
 impl Default for Policies {
@@ -39,6 +43,7 @@ impl Default for Policies {
             on_interrupt: OnInterrupt::Retry,
             max_runs: None,
             on_unknown: OnUnknown::Hold,
+            pause_after_failures: None,
         }
     }
 }
@@ -51,6 +56,9 @@ pub enum CatchUp {
     Latest,
     /// All of them are skipped.
     None,
+    /// Those inside the window run, one after another and at most
+    /// [`QUEUE_MAX`](crate::policy::QUEUE_MAX) of them, whatever the overlap policy says.
+    All,
 }
 
 /// What a slot does that meets an active run of the same job.
@@ -59,6 +67,14 @@ pub enum CatchUp {
 pub enum Overlap {
     /// It is skipped.
     Skip,
+    /// The first one waits for the end of the run; later ones are skipped.
+    BufferOne,
+    /// It waits for its turn, with at most [`QUEUE_MAX`](crate::policy::QUEUE_MAX) others.
+    BufferAll,
+    /// The run is called off, and the slot starts.
+    CancelRunning,
+    /// It starts beside the run. Refused for in-chat jobs and for jobs with memory.
+    Allow,
 }
 
 /// How often a transient failure is tried again.

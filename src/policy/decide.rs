@@ -3,20 +3,22 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    job::{CatchUp, Overlap},
-    occurrence::{Cause, FailReason, OccurrenceKind, OccurrenceRef, Outcome, SkipReason, Slot},
+    job::Overlap,
+    occurrence::{Cause, FailReason, OccurrenceRef, Outcome, SkipReason},
     schedule::Planned,
 };
 
 use super::{
-    ActiveRun, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal, SkippedRange,
-    WaitingSlot,
+    ActiveRun, Decision, Effect, Event, JobPlan, JobState, Pause, Phase, Refusal, WaitsFor,
 };
 
 mod account;
 mod attempt;
+mod overlap;
 
 use account::{Starting, account};
+use overlap::Occupant;
+pub use overlap::QUEUE_MAX;
 
 /// A slot that starts this soon after its fire time is on time: it is not caught up, whatever made
 /// it wait. As long as the longest sleep of a worker, which re-derives its sleeps from the clock.
@@ -114,97 +116,16 @@ impl Draft {
         }
     }
 
-    /// Starts, or gives up, the waiting slots whose time has come.
-    fn start_waiting(&mut self, plan: &JobPlan, now: Timestamp) {
-        for slot in std::mem::take(&mut self.state.waiting) {
-            if slot.fire_at > now {
-                self.state.waiting.push(slot);
-            } else if let Some(reason) = too_late(plan, &slot, now) {
-                self.end_waiting(&slot, Outcome::Skipped(reason));
-            } else {
-                self.start(plan, slot, Candidate::Recorded);
-            }
-        }
-    }
-
-    /// What a slot does when its time has come, by what is active and by the overlap policy.
-    fn start(&mut self, plan: &JobPlan, slot: WaitingSlot, candidate: Candidate) {
-        let queue_is_empty = self.state.waiting.is_empty();
-        match (self.occupied_by(), plan.job.policies.overlap) {
-            (Occupant::Nothing, _) => self.start_scheduled(slot, candidate),
-            // A manual run drops nothing that is queued: one slot waits for its end.
-            (Occupant::RequestedRun, _) if queue_is_empty => self.wait(slot, candidate),
-            (Occupant::ScheduledRun | Occupant::RequestedRun, Overlap::Skip) => match candidate {
-                Candidate::Recorded => {
-                    self.end_waiting(&slot, Outcome::Skipped(SkipReason::Overlap));
-                }
-                Candidate::Fresh { .. } => self.effects.push(Effect::Skip(SkippedRange {
-                    first: slot.slot.clone(),
-                    first_nominal: slot.nominal,
-                    last: slot.slot,
-                    last_nominal: slot.nominal,
-                    count: 1,
-                    reason: SkipReason::Overlap,
-                })),
-            },
-        }
-    }
-
-    fn start_scheduled(&mut self, slot: WaitingSlot, candidate: Candidate) {
-        let occurrence = OccurrenceRef::Scheduled(slot.slot);
-        self.state.started_runs += 1;
-        self.state.active.push(ActiveRun {
-            occurrence: occurrence.clone(),
-            phase: Phase::Open,
-        });
-        self.effects.push(Effect::Start {
-            occurrence,
-            nominal: slot.nominal,
-            fire_at: slot.fire_at,
-            cause: slot.cause,
-            merged: candidate.merged(),
-        });
-    }
-
-    fn occupied_by(&self) -> Occupant {
-        let kinds = self.state.active.iter().map(|run| run.occurrence.kind());
-        kinds.fold(Occupant::Nothing, |occupant, kind| match (occupant, kind) {
-            (Occupant::ScheduledRun, _) | (_, OccurrenceKind::Scheduled) => Occupant::ScheduledRun,
-            (
-                Occupant::Nothing | Occupant::RequestedRun,
-                OccurrenceKind::Manual | OccurrenceKind::Backfill,
-            ) => Occupant::RequestedRun,
-        })
-    }
-
-    /// Lets a slot wait; it gets its record now unless it has one.
-    fn wait(&mut self, slot: WaitingSlot, candidate: Candidate) {
-        if let Candidate::Fresh { merged } = candidate {
-            self.effects.push(Effect::Wait {
-                waiting: slot.clone(),
-                merged,
-            });
-        }
-        self.state.waiting.push(slot);
-    }
-
-    /// Ends a slot that has a record and did not start.
-    fn end_waiting(&mut self, slot: &WaitingSlot, outcome: Outcome) {
-        self.effects.push(Effect::End {
-            occurrence: OccurrenceRef::Scheduled(slot.slot.clone()),
-            outcome,
-        });
-    }
-
     fn trigger(&mut self, plan: &JobPlan, occurrence: OccurrenceRef, now: Timestamp) {
         if !plan.job.enabled {
             self.refusal = Some(Refusal::Disabled);
-        } else if !self.state.active.is_empty() {
+        } else if !self.state.active.is_empty() && plan.job.policies.overlap != Overlap::Allow {
             self.refusal = Some(Refusal::RunActive);
         } else {
             self.state.active.push(ActiveRun {
                 occurrence: occurrence.clone(),
                 phase: Phase::Open,
+                from_queue: false,
             });
             self.effects.push(Effect::Start {
                 occurrence,
@@ -248,6 +169,8 @@ impl Draft {
             account(self, plan, Starting::Never(SkipReason::Paused), now);
         }
         self.state.pause = None;
+        // Whoever resumes a job that paused itself has looked at it: it gets as many tries again.
+        self.state.failure_streak = 0;
         self.look(plan, now);
     }
 
@@ -256,12 +179,15 @@ impl Draft {
             (true, true) => self.look(old, now),
             (true, false) => {
                 self.suspend(old, now);
-                self.cancel_active();
+                self.cancel_active(|_| true);
             }
             (false, true) if self.state.pause.is_none() => {
                 account(self, old, Starting::Never(SkipReason::Paused), now);
             }
             (false, _) => {}
+        }
+        for slot in &mut self.state.waiting {
+            slot.outdated = true;
         }
         let suspended = self.state.pause.is_some() || !new.job.enabled;
         if old.job.schedule != new.job.schedule {
@@ -283,19 +209,7 @@ impl Draft {
         for slot in std::mem::take(&mut self.state.waiting) {
             self.end_waiting(&slot, Outcome::Cancelled);
         }
-        self.cancel_active();
-    }
-
-    fn cancel_active(&mut self) {
-        let active: Vec<_> = self
-            .state
-            .active
-            .iter()
-            .map(|run| run.occurrence.clone())
-            .collect();
-        for occurrence in active {
-            self.end(&occurrence, Outcome::Cancelled);
-        }
+        self.cancel_active(|_| true);
     }
 
     /// When the job next needs a decision.
@@ -307,20 +221,29 @@ impl Draft {
         if self.is_suspended(plan) {
             return retries.min();
         }
-        // A slot behind a manual run is looked at when that run ends.
-        let behind_a_run = matches!(self.occupied_by(), Occupant::RequestedRun);
-        let waiting = self
-            .state
-            .waiting
-            .iter()
-            .filter(|_| !behind_a_run)
-            .map(|slot| slot.fire_at);
         let next = if self.has_runs_left(plan) {
             self.next_after_cursor(plan)
         } else {
             None
         };
-        retries.chain(waiting).chain(next).min()
+        retries.chain(self.waiting_wake(plan)).chain(next).min()
+    }
+
+    /// When a waiting slot next needs a look. What waits for a run is looked at when that ends, and
+    /// of a queue the first one goes first.
+    fn waiting_wake(&self, plan: &JobPlan) -> Option<Timestamp> {
+        let is_idle = self.state.active.is_empty();
+        // What comes due beside a requested run waits for its end.
+        let behind_a_request = matches!(self.occupied_by(), Occupant::RequestedRun)
+            && plan.job.policies.overlap != Overlap::Allow;
+        let waiting = self.state.waiting.iter();
+        let mut is_first = true;
+        let timed = waiting.filter(|slot| match slot.waits_for {
+            WaitsFor::Instant => !behind_a_request,
+            WaitsFor::Run => is_idle,
+            WaitsFor::Queue => is_idle && std::mem::take(&mut is_first),
+        });
+        timed.map(|slot| slot.fire_at).min()
     }
 
     /// Remembers which slot follows the cursor, if it fires.
@@ -343,41 +266,6 @@ impl Draft {
     fn has_runs_left(&self, plan: &JobPlan) -> bool {
         self.state.has_runs_left(&plan.job.policies)
     }
-}
-
-/// Whether a slot that wants to start has its record already.
-enum Candidate {
-    /// It was waiting.
-    Recorded,
-    /// Its time came just now.
-    Fresh { merged: Vec<Slot> },
-}
-
-impl Candidate {
-    fn merged(self) -> Vec<Slot> {
-        match self {
-            Self::Recorded => Vec::new(),
-            Self::Fresh { merged } => merged,
-        }
-    }
-}
-
-/// What keeps a slot from starting.
-#[derive(Clone, Copy)]
-enum Occupant {
-    Nothing,
-    ScheduledRun,
-    RequestedRun,
-}
-
-/// Why a waiting slot whose time has come no longer starts, if it does not.
-fn too_late(plan: &JobPlan, slot: &WaitingSlot, now: Timestamp) -> Option<SkipReason> {
-    let on_time = now.duration_since(slot.fire_at) <= ON_TIME;
-    let missed = match plan.job.policies.catch_up {
-        CatchUp::Latest => !account::is_in_window(plan, slot.nominal, now),
-        CatchUp::None => true,
-    };
-    (!on_time && missed).then_some(SkipReason::Missed)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub struct JobState {
     pub waiting: Vec<WaitingSlot>,
     /// Scheduled runs that were started, catch-up included.
     pub started_runs: u32,
-    /// Failed occurrences since the last one that was done.
+    /// Scheduled runs that failed since the last one that was done, or since the job was resumed.
     pub failure_streak: u32,
     /// Set while the job is paused by a person or a policy.
     pub pause: Option<Pause>,
@@ -60,12 +60,17 @@ impl JobState {
         }
     }
 
-    /// Whether more scheduled runs may begin under these policies; one that waits for its start
-    /// will count when it starts.
+    /// Whether more scheduled runs may begin under these policies.
     pub fn has_runs_left(&self, policies: &Policies) -> bool {
+        self.runs_left(policies) > 0
+    }
+
+    /// How many more scheduled runs may begin under these policies; one that waits for its start
+    /// will count when it starts.
+    pub fn runs_left(&self, policies: &Policies) -> u32 {
         let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         let begun = self.started_runs.saturating_add(waiting);
-        policies.max_runs.is_none_or(|max| begun < max)
+        policies.max_runs.unwrap_or(u32::MAX).saturating_sub(begun)
     }
 
     /// The state after a slot that turned out to have its record already is passed over.
@@ -83,6 +88,10 @@ pub struct ActiveRun {
     pub occurrence: OccurrenceRef,
     /// Where it stands.
     pub phase: Phase,
+    /// Whether it has come out of the queue of `catch_up = "all"`; a slot that comes due meanwhile
+    /// joins that queue.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_queue: bool,
 }
 
 /// Where an active run stands.
@@ -109,6 +118,31 @@ pub struct WaitingSlot {
     pub fire_at: Timestamp,
     /// Why it will run.
     pub cause: Cause,
+    /// What it waits for besides.
+    #[serde(default, skip_serializing_if = "WaitsFor::is_instant")]
+    pub waits_for: WaitsFor,
+    /// Whether the definition has changed since: a slot of the new one goes before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outdated: bool,
+}
+
+/// What a slot that is accounted for waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitsFor {
+    /// Its drawn instant, by jitter or spread, alone.
+    #[default]
+    Instant,
+    /// The end of a run that it met: it is buffered.
+    Run,
+    /// Its turn in the queue of `catch_up = "all"`.
+    Queue,
+}
+
+impl WaitsFor {
+    fn is_instant(&self) -> bool {
+        *self == Self::Instant
+    }
 }
 
 /// Why nothing accrues.
@@ -181,6 +215,30 @@ pub enum AttemptResult {
     Silent,
     /// It failed.
     Failed(FailReason),
+}
+
+/// How an attempt ended, as it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptFate {
+    /// By itself.
+    Ended(AttemptResult),
+    /// Its process died.
+    Interrupted,
+    /// It was called off.
+    Cancelled,
+}
+
+impl AttemptFate {
+    /// The words stored in the column.
+    pub fn to_stored(self) -> String {
+        match self {
+            Self::Ended(AttemptResult::Done) => "done".to_owned(),
+            Self::Ended(AttemptResult::Silent) => "silent".to_owned(),
+            Self::Ended(AttemptResult::Failed(reason)) => format!("failed:{}", reason.as_str()),
+            Self::Interrupted => "interrupted".to_owned(),
+            Self::Cancelled => "cancelled".to_owned(),
+        }
+    }
 }
 
 /// What a decision asks for. All of it is committed with the new state, or none of it.

@@ -67,12 +67,17 @@ pub async fn ask_for_run(
         None => job.prompt.clone(),
     };
     prompt.push(NewEntry::text(Role::User, words));
+    // A run that overlaps others has a lane of its own, and writes into its job's session.
+    let session_key = match &job.mode {
+        Mode::InChat { .. } => run.lane.clone(),
+        Mode::Background { .. } => SessionKey::job(&job.id),
+    };
     Ok(AgentTurn {
         agent,
-        session_key: run.lane.clone(),
+        key: turn_key(&format!("occurrence:{}", run.occurrence_id), &session_key),
+        session_key,
         trigger: TriggerSource::Cron,
         job: Some(job.id.clone()),
-        key: turn_key(&format!("occurrence:{}", run.occurrence_id), &run.lane),
         history,
         prompt,
     })

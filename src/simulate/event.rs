@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     ids::JobId,
-    occurrence::{Cause, FailReason, OccurrenceRef, Outcome, SkipReason, Slot},
-    policy::{AttemptResult, Effect, SkippedRange},
+    occurrence::{Cause, OccurrenceRef, Outcome, SkipReason, Slot},
+    policy::{AttemptFate, AttemptResult, Effect, SkippedRange},
 };
 
 /// One thing that happened. `at` is what the machine's clock showed, as the worker would record it.
@@ -71,7 +71,7 @@ pub enum Happening<'a> {
         /// Which one.
         attempt: u32,
         /// How.
-        result: AttemptResult,
+        fate: AttemptFate,
     },
     /// The run waits for its next attempt.
     Backoff {
@@ -247,12 +247,13 @@ impl<'a> Happening<'a> {
     }
 }
 
-/// The words of an attempt's result: as in the ledger.
-pub(super) fn result_words(result: AttemptResult) -> (&'static str, Option<&'static str>) {
-    match result {
-        AttemptResult::Done => ("done", None),
-        AttemptResult::Silent => ("done", Some("silent")),
-        AttemptResult::Failed(FailReason::Interrupted) => ("interrupted", None),
-        AttemptResult::Failed(reason) => ("failed", Some(reason.as_str())),
+/// The words of an attempt's end: as in the ledger.
+pub(super) fn fate_words(fate: AttemptFate) -> (&'static str, Option<&'static str>) {
+    match fate {
+        AttemptFate::Ended(AttemptResult::Done) => ("done", None),
+        AttemptFate::Ended(AttemptResult::Silent) => ("done", Some("silent")),
+        AttemptFate::Ended(AttemptResult::Failed(reason)) => ("failed", Some(reason.as_str())),
+        AttemptFate::Interrupted => ("interrupted", None),
+        AttemptFate::Cancelled => ("cancelled", None),
     }
 }

@@ -6,11 +6,7 @@ use jiff::{
     tz::{self, TimeZone},
 };
 
-use crate::{
-    ids::JobId,
-    occurrence::{FailReason, SkipReason},
-    policy::AttemptResult,
-};
+use crate::{ids::JobId, occurrence::SkipReason, policy::AttemptFate};
 
 use super::{Event, Happening, Report, Simulation, Sink, Window, log::write_line};
 
@@ -259,8 +255,8 @@ impl Sink for Checker<'_> {
                 first.peak = first.peak.max(*running);
             }
             // What a kill interrupted was counted with the kill.
-            if let Happening::AttemptEnd { result, .. } = event.what
-                && result != AttemptResult::Failed(FailReason::Interrupted)
+            if let Happening::AttemptEnd { fate, .. } = event.what
+                && fate != AttemptFate::Interrupted
             {
                 *running = running.saturating_sub(1);
             }

@@ -13,7 +13,7 @@ use crate::occurrence::Slot;
 
 use super::{
     Event, Happening, Sink,
-    event::{SendState, result_words},
+    event::{SendState, fate_words},
 };
 
 /// How much is gathered before it is written and hashed.
@@ -129,9 +129,9 @@ fn fields(out: &mut String, what: &Happening<'_>) {
         Happening::AttemptEnd {
             slot,
             attempt,
-            result,
+            fate,
         } => {
-            let (word, reason) = result_words(*result);
+            let (word, reason) = fate_words(*fate);
             field(out, "slot", slot.as_str());
             number(out, "attempt", *attempt);
             field(out, "result", word);

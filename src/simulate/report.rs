@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     ids::JobId,
-    occurrence::{Cause, FailReason, Outcome, SkipReason},
-    policy::{AttemptResult, JobPlan, JobState},
+    occurrence::{Cause, Outcome, SkipReason},
+    policy::{AttemptFate, JobPlan, JobState},
 };
 
 use super::{Event, Happening, Histogram, Simulation, Sink, Window, event::SendState};
@@ -342,7 +342,7 @@ impl Sink for Tally {
             }
             // It ended when its process died.
             Happening::AttemptEnd {
-                result: AttemptResult::Failed(FailReason::Interrupted),
+                fate: AttemptFate::Interrupted,
                 ..
             } => {}
             Happening::AttemptEnd { .. } => self.running = self.running.saturating_sub(1),

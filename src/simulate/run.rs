@@ -132,6 +132,8 @@ struct Run {
     due_at: Timestamp,
     attempts: u32,
     standing: Standing,
+    /// Its job's, or its own where the runs of its job may overlap.
+    lane: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
-    occurrence::{Cause, FailReason, Outcome},
-    policy::AttemptResult,
+    occurrence::{Cause, Outcome},
+    policy::AttemptFate,
 };
 
 use super::{Event, Happening, Report, Simulation, Sink, Window};
@@ -168,7 +168,7 @@ impl Sink for Timeline {
                 }
             }
             Happening::AttemptEnd {
-                result: AttemptResult::Failed(FailReason::Interrupted),
+                fate: AttemptFate::Interrupted,
                 ..
             } => {}
             Happening::AttemptEnd { .. } => self.running = self.running.saturating_sub(1),

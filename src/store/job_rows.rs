@@ -9,7 +9,7 @@ use crate::{
     job::Job,
     message::Destination,
     occurrence::OccurrenceRef,
-    policy::{AttemptResult, Effect, JobState},
+    policy::{AttemptFate, Effect, JobState},
 };
 
 use super::{Diagnostic, EntryDraft, NewMessage};
@@ -138,6 +138,9 @@ pub enum Target {
 pub struct Route {
     /// The session whose lane it takes.
     pub lane: SessionKey,
+    /// Whether each run has a lane of its own instead, beside the others.
+    #[serde(default)]
+    pub lane_per_run: bool,
     /// Where the result shows; `None` for history only, or where the chat is not known.
     pub destination: Option<Destination>,
 }
@@ -165,30 +168,6 @@ pub struct AttemptEnd {
     pub message: Option<NewMessage>,
     /// What a person should know.
     pub diagnostics: Vec<Diagnostic>,
-}
-
-/// How an attempt ended, as it is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptFate {
-    /// By itself.
-    Ended(AttemptResult),
-    /// Its process died.
-    Interrupted,
-    /// It was called off.
-    Cancelled,
-}
-
-impl AttemptFate {
-    /// The words stored in the column.
-    pub fn to_stored(self) -> String {
-        match self {
-            Self::Ended(AttemptResult::Done) => "done".to_owned(),
-            Self::Ended(AttemptResult::Silent) => "silent".to_owned(),
-            Self::Ended(AttemptResult::Failed(reason)) => format!("failed:{}", reason.as_str()),
-            Self::Interrupted => "interrupted".to_owned(),
-            Self::Cancelled => "cancelled".to_owned(),
-        }
-    }
 }
 
 /// What a committed decision has written.

@@ -6,7 +6,8 @@ use chatcron::{
     directory::Chat,
     ids::{AgentName, ChannelName, ChatKind, ChatName, JobId},
     job::{
-        CatchUp, Deliver, Job, Mode, OnInterrupt, Policies, Retry, ScheduleSpec, Weekdays, When,
+        CatchUp, Deliver, Job, Mode, OnInterrupt, Overlap, Policies, Retry, ScheduleSpec, Weekdays,
+        When,
     },
     simulate::{
         ClockStep, Event, Failing, Happening, Outage, Rate, RunTime, Scenario, Simulation, Sink,
@@ -113,69 +114,73 @@ pub(crate) fn schedules() -> impl Strategy<Value = When> {
     ]
 }
 
-pub(crate) fn jobs() -> impl Strategy<Value = Vec<Job>> {
-    let one = (
+fn policies() -> impl Strategy<Value = Policies> {
+    let catch_ups = vec![CatchUp::Latest, CatchUp::None, CatchUp::All];
+    let overlaps = vec![
+        Overlap::Skip,
+        Overlap::BufferOne,
+        Overlap::BufferAll,
+        Overlap::CancelRunning,
+        Overlap::Allow,
+    ];
+    let interrupts = vec![OnInterrupt::Retry, OnInterrupt::Fail];
+    (
+        proptest::sample::select(catch_ups),
+        proptest::option::of(0..7_200i64),
+        proptest::sample::select(overlaps),
+        proptest::sample::select(interrupts),
+        1..4u32,
+        proptest::option::of(1..20u32),
+        proptest::option::of(1..4u32),
+    )
+        .prop_map(
+            |(catch_up, window, overlap, on_interrupt, attempts, max_runs, pause)| Policies {
+                catch_up,
+                catch_up_window: window.map(SignedDuration::from_secs),
+                overlap,
+                on_interrupt,
+                max_runs,
+                pause_after_failures: pause,
+                retry: Retry {
+                    attempts,
+                    ..Retry::default()
+                },
+                ..Policies::default()
+            },
+        )
+}
+
+fn one_job() -> impl Strategy<Value = Job> {
+    (
         schedules(),
         proptest::sample::select(ZONES.to_vec()),
         prop_oneof![Just(0i64), 1..120i64],
-        any::<(bool, bool, bool)>(),
-        proptest::option::of(0..7_200i64),
-        proptest::option::of(1..20u32),
-        1..4u32,
-    );
-    proptest::collection::vec(one, 1..5).prop_map(|all| {
-        let numbered = all.into_iter().enumerate();
-        numbered
-            .map(
-                |(index, (when, zone, jitter, flags, window, max_runs, attempts))| {
-                    let id = JobId::new(format!("job-{index}")).unwrap();
-                    let chat = ChatName::new("me").unwrap();
-                    Job {
-                        id,
-                        name: None,
-                        enabled: true,
-                        schedule: ScheduleSpec {
-                            when,
-                            zone: zone.to_owned(),
-                            from: None,
-                            until: None,
-                            exclude: Vec::new(),
-                            jitter: SignedDuration::from_secs(jitter),
-                        },
-                        prompt: "x".to_owned(),
-                        mode: if flags.0 {
-                            Mode::InChat { chat, agent: None }
-                        } else {
-                            Mode::Background {
-                                deliver: Deliver::Chat(chat),
-                                agent: AgentName::new("main").unwrap(),
-                                memory: false,
-                                context: None,
-                            }
-                        },
-                        policies: Policies {
-                            catch_up: if flags.1 {
-                                CatchUp::Latest
-                            } else {
-                                CatchUp::None
-                            },
-                            catch_up_window: window.map(SignedDuration::from_secs),
-                            on_interrupt: if flags.2 {
-                                OnInterrupt::Retry
-                            } else {
-                                OnInterrupt::Fail
-                            },
-                            max_runs,
-                            retry: Retry {
-                                attempts,
-                                ..Retry::default()
-                            },
-                            ..Policies::default()
-                        },
-                    }
-                },
-            )
-            .collect()
+        any::<bool>(),
+        policies(),
+    )
+        .prop_map(|(when, zone, jitter, in_chat, mut policies)| {
+            let mut job = plain((0, when));
+            zone.clone_into(&mut job.schedule.zone);
+            job.schedule.jitter = SignedDuration::from_secs(jitter);
+            if in_chat {
+                let chat = ChatName::new("me").unwrap();
+                job.mode = Mode::InChat { chat, agent: None };
+                // Two turns of a chat cannot go on at once.
+                if policies.overlap == Overlap::Allow {
+                    policies.overlap = Overlap::Skip;
+                }
+            }
+            job.policies = policies;
+            job
+        })
+}
+
+pub(crate) fn jobs() -> impl Strategy<Value = Vec<Job>> {
+    proptest::collection::vec(one_job(), 1..5).prop_map(|mut jobs| {
+        for (index, job) in jobs.iter_mut().enumerate() {
+            job.id = JobId::new(format!("job-{index}")).unwrap();
+        }
+        jobs
     })
 }
 

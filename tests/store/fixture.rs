@@ -204,6 +204,7 @@ pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
 pub(crate) fn route(id: &str) -> Route {
     Route {
         lane: SessionKey::job(&job_id(id)),
+        lane_per_run: false,
         destination: Some(destination("1")),
     }
 }

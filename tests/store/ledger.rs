@@ -4,7 +4,7 @@ use chatcron::{
     ids::SessionKey,
     job::Job,
     occurrence::{Cause, OccurrenceRef, Outcome, SkipReason},
-    policy::{Effect, JobState, SkippedRange, WaitingSlot},
+    policy::{Effect, JobState, SkippedRange, WaitingSlot, WaitsFor},
     store::{Conflict, JobCommit, JobSource, Route, RunFilter, Store, Target},
 };
 
@@ -121,6 +121,8 @@ pub(crate) async fn a_waiting_slot_keeps_its_route_and_definition_when_it_starts
         nominal: at(60),
         fire_at: at(70),
         cause: Cause::CatchUp,
+        waits_for: WaitsFor::Instant,
+        outdated: false,
     };
     let wait = Effect::Wait {
         waiting,
@@ -142,6 +144,7 @@ pub(crate) async fn a_waiting_slot_keeps_its_route_and_definition_when_it_starts
     let mut begin = bench.decision("budget", vec![start("s1", 70)]).await;
     begin.route = Route {
         lane: SessionKey::from_stored("elsewhere"),
+        lane_per_run: false,
         destination: None,
     };
     let run = bench.commit(begin, 70).await.unwrap().started[0].1;
@@ -176,6 +179,8 @@ pub(crate) async fn a_slot_is_accounted_once<D: Database>(database: &D) {
             nominal: at(60),
             fire_at: at(60),
             cause: Cause::Scheduled,
+            waits_for: WaitsFor::Instant,
+            outdated: false,
         },
         merged: Vec::new(),
     };
@@ -294,6 +299,8 @@ pub(crate) async fn a_slot_may_wait_and_start_in_one_decision<D: Database>(datab
             nominal: at(60),
             fire_at: at(60),
             cause: Cause::Scheduled,
+            waits_for: WaitsFor::Instant,
+            outdated: false,
         },
         merged: Vec::new(),
     };

@@ -79,12 +79,18 @@ impl Agent for SteppingAgent {
     async fn reply(
         &self,
         turn: &AgentTurn,
-        _: &CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
         let job = turn.job.clone().unwrap();
         let until = self.clock.real() + self.times[&job];
         self.ends.lock().unwrap().insert(until);
-        self.clock.until(until).await;
+        tokio::select! {
+            () = self.clock.until(until) => {}
+            () = cancel.cancelled() => {
+                let why = "called off".to_owned();
+                return Err(AgentError::Transient { why });
+            }
+        }
         if self.failing.contains(&job) {
             let why = "as told".to_owned();
             return Err(AgentError::Transient { why });

@@ -29,6 +29,7 @@ fn sample() -> Vec<Listed> {
         phase: Phase::Backoff {
             until: at("2026-11-30T11:02:00Z"),
         },
+        from_queue: false,
     });
     let mut off = stored("off");
     off.job.enabled = false;

@@ -6,7 +6,7 @@ use crate::{
     cli::samples::{at, now, stored},
     job::When,
     occurrence::{Cause, Slot},
-    policy::{Pause, WaitingSlot},
+    policy::{Pause, WaitingSlot, WaitsFor},
 };
 
 const HOUR: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
@@ -70,12 +70,16 @@ fn what_is_drawn_in_the_database_is_what_is_shown() {
             nominal: at("2026-11-30T07:00:00Z"),
             fire_at: at("2026-11-30T11:00:40Z"),
             cause: Cause::CatchUp,
+            waits_for: WaitsFor::Instant,
+            outdated: false,
         },
         WaitingSlot {
             slot: Slot::from_text("2026-12-01T08:00:00[Europe/Berlin]"),
             nominal: at("2026-12-01T07:00:00Z"),
             fire_at: at("2026-12-01T07:03:00Z"),
             cause: Cause::Scheduled,
+            waits_for: WaitsFor::Instant,
+            outdated: false,
         },
     ];
     let preview = preview(&stored, Some(history), 3);

@@ -146,9 +146,20 @@ fn policies(policies: &Policies) -> String {
                 words::exact(window)
             )
         }
+        (CatchUp::All, None) => String::from("missed slots are caught up one after another"),
+        (CatchUp::All, Some(window)) => {
+            format!(
+                "missed slots are caught up one after another within {}",
+                words::exact(window)
+            )
+        }
     };
     let overlap = match policies.overlap {
         Overlap::Skip => "a slot that meets a run is skipped",
+        Overlap::BufferOne => "one slot that meets a run waits for its end",
+        Overlap::BufferAll => "slots that meet a run wait for their turn",
+        Overlap::CancelRunning => "a slot that meets a run calls it off",
+        Overlap::Allow => "a slot that meets a run starts beside it",
     };
     let waits: Vec<String> = policies
         .retry
@@ -169,8 +180,13 @@ fn policies(policies: &Policies) -> String {
         OnUnknown::Hold => "a message in doubt waits for your word",
         OnUnknown::Resend => "a message in doubt is sent again",
     };
+    let pauses = match policies.pause_after_failures {
+        Some(1) => String::from("; pauses after a failure"),
+        Some(failures) => format!("; pauses after {failures} failures in a row"),
+        None => String::new(),
+    };
     format!(
-        "{catch_up}; {overlap}; {retry}; {} each at most; {interrupted}; {unknown}",
+        "{catch_up}; {overlap}; {retry}; {} each at most; {interrupted}{pauses}; {unknown}",
         words::exact(policies.timeout)
     )
 }

@@ -183,15 +183,15 @@ pub(super) const POLICIES: &[Key] = &[
     key(
         "catch_up",
         Shape::Word {
-            accepted: &["latest", "none"],
-            later: &["all"],
+            accepted: &["latest", "none", "all"],
+            later: &[],
         },
-        "What happens to slots missed while nothing ran: the newest one runs, or none. Default: latest.",
+        "What happens to slots missed while nothing ran: the newest one runs, none, or all one after another. Default: latest.",
     ),
     key(
         "catch_up_window",
         Shape::Duration(Shortest::Zero),
-        "How late a missed slot may still start. Default: until the job's next slot, 5 minutes to 24 hours.",
+        "How late a slot may still start. Default: until the job's next slot, 5 minutes to 24 hours; with `all` any time.",
     ),
     key(
         "catch_up_spread",
@@ -201,10 +201,16 @@ pub(super) const POLICIES: &[Key] = &[
     key(
         "overlap",
         Shape::Word {
-            accepted: &["skip"],
-            later: &["buffer-one", "buffer-all", "cancel-running", "allow"],
+            accepted: &[
+                "skip",
+                "buffer-one",
+                "buffer-all",
+                "cancel-running",
+                "allow",
+            ],
+            later: &[],
         },
-        "What a slot does that meets a run of the same job. Default: skip.",
+        "What a slot does that meets a run of the same job: it is skipped, waits, calls the run off, or starts beside it. Default: skip.",
     ),
     key(
         "retry",
@@ -249,7 +255,14 @@ pub(super) const POLICIES: &[Key] = &[
         "retry_after_effects",
         "Retries after the agent has sent something.",
     ),
-    later("pause_after_failures", "Pauses after failures in a row."),
+    key(
+        "pause_after_failures",
+        Shape::Integer {
+            min: 1,
+            max: 1_000_000,
+        },
+        "After how many failed scheduled runs in a row the job pauses itself. Default: never.",
+    ),
     later("alert", "Alerts after failures in a row."),
     later("alert_to", "Where alerts go."),
     later("late", "What happens to a result long after its slot."),

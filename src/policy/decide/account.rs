@@ -3,7 +3,7 @@
 //! Slots are counted, by arithmetic or by a walk, and written as a handful of ranges, so that a year
 //! of downtime costs one transaction.
 
-use std::iter;
+use std::{collections::VecDeque, iter};
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
@@ -14,24 +14,28 @@ use crate::{
     schedule::{Fate, Occurrences, Planned, Series},
 };
 
-use super::{Candidate, Draft, ON_TIME};
-use crate::policy::{Effect, JobPlan, SkippedRange, WaitingSlot};
+use super::{
+    Draft, ON_TIME,
+    overlap::{Candidate, QUEUE_MAX},
+};
+use crate::policy::{Effect, JobPlan, SkippedRange, WaitingSlot, WaitsFor};
 
-/// The catch-up window of a job that comes once, or seldom.
-const LONGEST_WINDOW: SignedDuration = SignedDuration::from_hours(24);
+/// The bounds of a catch-up window that nobody has set.
+const SHORTEST: SignedDuration = SignedDuration::from_mins(5);
+const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 
-/// Whether the newest slot may start.
+/// Whether slots that are due may start.
 #[derive(Clone, Copy)]
 pub(super) enum Starting {
     /// By the policies.
     Allowed,
-    /// If it would start, it is skipped for this reason instead.
+    /// What would start is skipped for this reason instead.
     NotNow(SkipReason),
     /// Nothing would have started in this stretch; every slot of it is skipped for this reason.
     Never(SkipReason),
 }
 
-/// Gives every slot in (cursor, now] its record, and starts the newest one if that is due.
+/// Gives every slot in (cursor, now] its record, and takes up those that are due.
 pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now: Timestamp) {
     if draft.state.cursor >= now || !draft.has_runs_left(plan) {
         return;
@@ -46,27 +50,33 @@ pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now
     } else {
         first.filter(Planned::fires)
     };
+    let first_due = first_due(draft, plan, newest.as_ref(), now);
     let newest = newest.map(|planned| planned.nominal);
-    let mut due = None;
+    let mut left = draft.state.runs_left(&plan.job.policies);
+    let mut due = Vec::new();
     for planned in first.into_iter().chain(iter::from_fn(|| slots.take())) {
         draft.state.cursor = planned.nominal;
-        let is_newest = newest == Some(planned.nominal);
-        let in_window = || is_in_window(plan, planned.nominal, now);
+        let is_due = first_due.is_some_and(|first| planned.nominal >= first);
         let reason = match (planned.fate, starting) {
             (Fate::Excluded, _) => SkipReason::Excluded,
             (Fate::NoSuchDate, _) => SkipReason::NoSuchDate,
             (Fate::Fires, Starting::Never(reason)) => reason,
-            (Fate::Fires, Starting::Allowed) if is_newest && starts(plan, &planned, now) => {
-                due = Some(planned);
+            (Fate::Fires, Starting::NotNow(reason)) if is_due => reason,
+            (Fate::Fires, Starting::Allowed) if is_due => {
+                due.push(planned);
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
                 continue;
             }
-            (Fate::Fires, Starting::NotNow(reason)) if is_newest && starts(plan, &planned, now) => {
-                reason
-            }
             (Fate::Fires, Starting::Allowed | Starting::NotNow(_)) => {
+                let is_newest = newest == Some(planned.nominal);
                 match plan.job.policies.catch_up {
-                    CatchUp::Latest if !is_newest && in_window() => SkipReason::Superseded,
-                    CatchUp::Latest | CatchUp::None => SkipReason::Missed,
+                    CatchUp::Latest if !is_newest && is_in_window(plan, planned.nominal, now) => {
+                        SkipReason::Superseded
+                    }
+                    CatchUp::Latest | CatchUp::None | CatchUp::All => SkipReason::Missed,
                 }
             }
         };
@@ -74,8 +84,31 @@ pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now
     }
     draft.foresee(slots.next);
     draft.effects.extend(ranges.finish());
-    if let Some(planned) = due {
-        take_up(draft, plan, &planned, now);
+    take_up(draft, plan, &due, now);
+}
+
+/// The first slot that is due, by its nominal instant; those after it are due as well. It is the
+/// newest one, or with `catch_up = "all"` the oldest for which there is room.
+fn first_due(
+    draft: &Draft,
+    plan: &JobPlan,
+    newest: Option<&Planned>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let newest = newest?;
+    match plan.job.policies.catch_up {
+        CatchUp::None | CatchUp::Latest => starts(plan, newest, now).then_some(newest.nominal),
+        CatchUp::All => {
+            let slots = plan.planner.firing_between(draft.state.cursor, now);
+            let mut kept = VecDeque::new();
+            for planned in slots.filter(|planned| starts(plan, planned, now)) {
+                kept.push_back(planned.nominal);
+                if kept.len() > draft.room() {
+                    kept.pop_front();
+                }
+            }
+            kept.front().copied()
+        }
     }
 }
 
@@ -83,9 +116,7 @@ pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now
 /// `every` job of a second has 31 million of them.
 fn count_long_past(draft: &mut Draft, ranges: &mut Ranges<'_>, starting: Starting, now: Timestamp) {
     let planner = &ranges.plan.planner;
-    let window = ranges.plan.job.policies.catch_up_window;
-    let long_past = now.saturating_sub(window.unwrap_or(LONGEST_WINDOW));
-    let long_past = long_past.unwrap_or(Timestamp::MIN);
+    let long_past = long_past(ranges.plan, now);
     // The last one may be the newest there is, and that may start however old it is: its drawn
     // instant need not have come yet.
     let all = planner.series(draft.state.cursor, long_past.min(now));
@@ -97,6 +128,27 @@ fn count_long_past(draft: &mut Draft, ranges: &mut Ranges<'_>, starting: Startin
     };
     draft.state.cursor = old.last.nominal;
     ranges.add(old, reason);
+}
+
+/// Slots before this instant are too old to start.
+fn long_past(plan: &JobPlan, now: Timestamp) -> Timestamp {
+    let policies = &plan.job.policies;
+    let longest = match (
+        policies.catch_up_window,
+        policies.catch_up,
+        &plan.job.schedule.when,
+    ) {
+        (Some(window), _, _) => Some(window),
+        (None, CatchUp::Latest | CatchUp::None, _) => Some(LONGEST),
+        // The queue takes no more than so many.
+        (None, CatchUp::All, When::Every { period, .. }) => {
+            let most = i32::try_from(QUEUE_MAX).unwrap_or(i32::MAX);
+            period.checked_mul(most)
+        }
+        (None, CatchUp::All, When::Daily { .. } | When::Cron(_) | When::At(_)) => None,
+    };
+    let oldest = longest.and_then(|longest| now.checked_sub(longest).ok());
+    oldest.unwrap_or(Timestamp::MIN)
 }
 
 fn just_before(planned: Planned) -> Timestamp {
@@ -132,45 +184,70 @@ impl<'a> Due<'a> {
     }
 }
 
-/// Whether the newest slot starts at all: on time, or as a catch-up inside its window.
+/// Whether a slot starts at all: on time, or as a catch-up inside its window.
 fn starts(plan: &JobPlan, planned: &Planned, now: Timestamp) -> bool {
-    let fire_at = plan.planner.fire_at(&plan.job.id, planned);
-    let on_time = now.duration_since(fire_at) <= ON_TIME;
-    on_time
+    is_on_time(plan, planned, now)
         || match plan.job.policies.catch_up {
-            CatchUp::Latest => is_in_window(plan, planned.nominal, now),
+            CatchUp::Latest | CatchUp::All => is_in_window(plan, planned.nominal, now),
             CatchUp::None => false,
         }
 }
 
-/// Starts the newest slot, or lets it wait for its drawn instant.
-fn take_up(draft: &mut Draft, plan: &JobPlan, planned: &Planned, now: Timestamp) {
-    // What still waits is overtaken, unless it waits for a manual run to end.
-    if draft.state.active.is_empty() {
-        for slot in std::mem::take(&mut draft.state.waiting) {
-            draft.end_waiting(&slot, Outcome::Skipped(SkipReason::Superseded));
+fn is_on_time(plan: &JobPlan, planned: &Planned, now: Timestamp) -> bool {
+    let drawn = plan.planner.fire_at(&plan.job.id, planned);
+    now.duration_since(drawn) <= ON_TIME
+}
+
+/// Starts what is due, or lets it wait for its drawn instant or its turn.
+fn take_up(draft: &mut Draft, plan: &JobPlan, due: &[Planned], now: Timestamp) {
+    let Some(newest) = due.last() else {
+        return;
+    };
+    overtake(draft, plan);
+    // What is buffered has waited longer.
+    draft.start_waiting(plan, now);
+    for planned in due {
+        let (fire_at, cause) = if is_on_time(plan, planned, now) {
+            let drawn = plan.planner.fire_at(&plan.job.id, planned);
+            (drawn, Cause::Scheduled)
+        } else {
+            (spread(plan, newest, now), Cause::CatchUp)
+        };
+        let queues = plan.job.policies.catch_up == CatchUp::All
+            && (cause == Cause::CatchUp || draft.is_catching_up());
+        let slot = WaitingSlot {
+            slot: plan.planner.slot(planned),
+            nominal: planned.nominal,
+            fire_at,
+            cause,
+            waits_for: if queues {
+                WaitsFor::Queue
+            } else {
+                WaitsFor::Instant
+            },
+            outdated: false,
+        };
+        let candidate = Candidate::Fresh {
+            merged: plan.planner.merged(planned),
+        };
+        if fire_at <= now && !draft.is_held(&slot) {
+            draft.start(plan, slot, candidate);
+        } else {
+            draft.wait(slot, candidate);
         }
     }
-    let drawn = plan.planner.fire_at(&plan.job.id, planned);
-    let on_time = now.duration_since(drawn) <= ON_TIME;
-    let (fire_at, cause) = if on_time {
-        (drawn, Cause::Scheduled)
-    } else {
-        (spread(plan, planned, now), Cause::CatchUp)
-    };
-    let slot = WaitingSlot {
-        slot: plan.planner.slot(planned),
-        nominal: planned.nominal,
-        fire_at,
-        cause,
-    };
-    let candidate = Candidate::Fresh {
-        merged: plan.planner.merged(planned),
-    };
-    if fire_at <= now {
-        draft.start(plan, slot, candidate);
-    } else {
-        draft.wait(slot, candidate);
+}
+
+/// Skips what a slot that is due overtakes: what waits for its instant, where nothing is active,
+/// and what an older definition has left. With `catch_up = "all"` nothing else is overtaken.
+fn overtake(draft: &mut Draft, plan: &JobPlan) {
+    let is_idle = draft.state.active.is_empty() && plan.job.policies.catch_up != CatchUp::All;
+    for slot in std::mem::take(&mut draft.state.waiting) {
+        if slot.outdated || is_idle && slot.waits_for == WaitsFor::Instant {
+            draft.end_waiting(&slot, Outcome::Skipped(SkipReason::Superseded));
+        } else {
+            draft.state.waiting.push(slot);
+        }
     }
 }
 
@@ -198,26 +275,46 @@ fn spread(plan: &JobPlan, planned: &Planned, now: Timestamp) -> Timestamp {
 
 /// Whether a slot of this nominal instant may still start now.
 pub(super) fn is_in_window(plan: &JobPlan, nominal: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(nominal) <= window(plan, nominal)
+    window(plan, nominal).is_none_or(|window| now.duration_since(nominal) <= window)
 }
 
-/// The catch-up window of a slot.
-fn window(plan: &JobPlan, nominal: Timestamp) -> SignedDuration {
+/// Whether a slot that is buffered or queued is still worth starting. It was asked to wait, so a
+/// window that nobody has set is the longest one, and not the time to the following slot.
+pub(super) fn is_kept(plan: &JobPlan, nominal: Timestamp, now: Timestamp) -> bool {
+    let policies = &plan.job.policies;
+    let window = match policies.catch_up {
+        CatchUp::All => policies.catch_up_window,
+        CatchUp::Latest | CatchUp::None => Some(policies.catch_up_window.unwrap_or(LONGEST)),
+    };
+    window.is_none_or(|window| now.duration_since(nominal) <= window)
+}
+
+/// The catch-up window of a slot; none where only the cap bounds it.
+fn window(plan: &JobPlan, nominal: Timestamp) -> Option<SignedDuration> {
     // For the test that a rule changed here changes the worker and the simulator alike.
     if cfg!(feature = "other-rule") {
-        return SignedDuration::ZERO;
+        return Some(SignedDuration::ZERO);
     }
-    let shortest = SignedDuration::from_mins(5);
-    match (plan.job.policies.catch_up_window, &plan.job.schedule.when) {
-        (Some(window), _) => window,
-        (None, When::At(_)) => LONGEST_WINDOW,
-        (None, When::Daily { .. } | When::Cron(_) | When::Every { .. }) => {
+    let policies = &plan.job.policies;
+    match (
+        policies.catch_up_window,
+        policies.catch_up,
+        &plan.job.schedule.when,
+    ) {
+        (Some(window), _, _) => Some(window),
+        (None, CatchUp::All, _) => None,
+        (None, CatchUp::Latest | CatchUp::None, When::At(_)) => Some(LONGEST),
+        (
+            None,
+            CatchUp::Latest | CatchUp::None,
+            When::Daily { .. } | When::Cron(_) | When::Every { .. },
+        ) => {
             let following = plan.planner.next(nominal);
-            following.map_or(LONGEST_WINDOW, |next| {
+            Some(following.map_or(LONGEST, |next| {
                 next.nominal
                     .duration_since(nominal)
-                    .clamp(shortest, LONGEST_WINDOW)
-            })
+                    .clamp(SHORTEST, LONGEST)
+            }))
         }
     }
 }

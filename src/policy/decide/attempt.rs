@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{
     job::{OnInterrupt, Policies},
-    occurrence::{FailReason, OccurrenceRef, Outcome},
+    occurrence::{FailReason, OccurrenceKind, OccurrenceRef, Outcome},
 };
 
 use super::Draft;
@@ -31,7 +31,7 @@ impl Draft {
             .unwrap_or(now);
         match self.may_try_again(plan, reason, attempts_made, policies, until) {
             Ok(()) => self.back_off(occurrence, until),
-            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
+            Err(reason) => self.fail(plan, occurrence, reason, now),
         }
     }
 
@@ -63,7 +63,26 @@ impl Draft {
             Ok(()) => self.effects.push(Effect::Requeue {
                 occurrence: occurrence.clone(),
             }),
-            Err(reason) => self.end(occurrence, Outcome::Failed(reason)),
+            Err(reason) => self.fail(plan, occurrence, reason, now),
+        }
+    }
+
+    /// Ends an occurrence as failed; after so many of them in a row the job pauses itself.
+    fn fail(
+        &mut self,
+        plan: &JobPlan,
+        occurrence: &OccurrenceRef,
+        reason: FailReason,
+        now: Timestamp,
+    ) {
+        let before = self.state.failure_streak;
+        self.end(occurrence, Outcome::Failed(reason));
+        let streak = self.state.failure_streak;
+        let most = plan.job.policies.pause_after_failures;
+        let reached = streak > before && most.is_some_and(|most| streak >= most);
+        if reached && self.state.pause.is_none() {
+            let failures = if streak == 1 { "failure" } else { "failures" };
+            self.pause(plan, format!("{streak} {failures} in a row"), now);
         }
     }
 
@@ -117,10 +136,24 @@ impl Draft {
         if self.state.active.len() == before {
             return;
         }
-        match outcome {
-            Outcome::Done | Outcome::Silent => self.state.failure_streak = 0,
-            Outcome::Failed(_) => self.state.failure_streak += 1,
-            Outcome::Cancelled | Outcome::Skipped(_) => {}
+        // A run by hand says nothing about the schedule, and a pause is no failure of the agent.
+        match (occurrence.kind(), outcome) {
+            (OccurrenceKind::Scheduled, Outcome::Done | Outcome::Silent) => {
+                self.state.failure_streak = 0;
+            }
+            (OccurrenceKind::Scheduled, Outcome::Failed(reason))
+                if reason != FailReason::Paused =>
+            {
+                self.state.failure_streak = self.state.failure_streak.saturating_add(1);
+            }
+            (
+                OccurrenceKind::Scheduled | OccurrenceKind::Manual | OccurrenceKind::Backfill,
+                Outcome::Done
+                | Outcome::Silent
+                | Outcome::Failed(_)
+                | Outcome::Cancelled
+                | Outcome::Skipped(_),
+            ) => {}
         }
         self.effects.push(Effect::End {
             occurrence: occurrence.clone(),

@@ -3,10 +3,16 @@ use jiff::civil;
 use super::*;
 use crate::{
     ids::{AgentName, JobId, RequestId},
-    job::{Deliver, Job, Mode, OnInterrupt, Policies, Retry, ScheduleSpec, Weekdays, When},
+    job::{
+        CatchUp, Deliver, Job, Mode, OnInterrupt, Policies, Retry, ScheduleSpec, Weekdays, When,
+    },
     occurrence::Slot,
     policy::{AttemptResult, SkippedRange},
 };
+
+mod catching_up;
+mod overlap;
+mod pausing;
 
 fn utc(text: &str) -> Timestamp {
     text.parse().unwrap()

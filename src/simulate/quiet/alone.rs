@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    job::When,
+    job::{Overlap, When},
     occurrence::{Cause, OccurrenceRef, Outcome},
     policy::{
         AttemptResult, Decision, Effect, Event as JobEvent, JobPlan, JobState, Phase, decide,
@@ -67,6 +67,7 @@ impl<'s> Alone<'s> {
             When::Daily { .. } | When::Cron(_) | When::At(_) => true,
         };
         let by_the_second = anchored
+            && policies.overlap == Overlap::Skip
             && job.plan.job.schedule.jitter.is_zero()
             && job.world.run_time.shortest >= second
             && job.world.refusals == Rate::NEVER

@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 
 use crate::{
+    ids::{OccurrenceId, SessionKey},
+    job::Overlap,
     occurrence::{Cause, OccurrenceRef},
-    policy::{AttemptResult, Decision, Effect, Event as JobEvent, decide},
+    policy::{AttemptFate, AttemptResult, Decision, Effect, Event as JobEvent, decide},
 };
 
 use super::{Run, Simulation, Standing};
@@ -32,15 +34,16 @@ impl Simulation {
             occurrence,
             attempts,
             nominal,
+            lane,
             ..
         }) = self.runs[run].clone()
         else {
             return;
         };
         let now = self.wall();
-        let result = match told {
-            Told::Finished(result) => result,
-            Told::LeaseLost => AttemptResult::Failed(crate::occurrence::FailReason::Interrupted),
+        let fate = match told {
+            Told::Finished(result) => AttemptFate::Ended(result),
+            Told::LeaseLost => AttemptFate::Interrupted,
         };
         let simulated = &self.jobs[job];
         if let Some(slot) = slot_of(&occurrence) {
@@ -50,7 +53,7 @@ impl Simulation {
                 what: Happening::AttemptEnd {
                     slot,
                     attempt: attempts,
-                    result,
+                    fate,
                 },
             });
         }
@@ -69,10 +72,9 @@ impl Simulation {
             },
         };
         let decision = decide(&simulated.plan, &simulated.state, event, now);
-        let lane = simulated.lane;
         self.lanes.give_back(lane, None);
         self.follow(job, decision, sink);
-        if result == AttemptResult::Done {
+        if fate == AttemptFate::Ended(AttemptResult::Done) {
             self.enqueue(job, &occurrence, nominal, now);
         }
     }
@@ -112,7 +114,7 @@ impl Simulation {
                     what,
                 });
             }
-            self.do_effect(job, effect);
+            self.do_effect(job, effect, sink);
         }
         let simulated = &mut self.jobs[job];
         simulated.state = decision.state;
@@ -125,7 +127,7 @@ impl Simulation {
         }
     }
 
-    fn do_effect(&mut self, job: usize, effect: &Effect) {
+    fn do_effect(&mut self, job: usize, effect: &Effect, sink: &mut impl Sink) {
         match effect {
             Effect::Start {
                 occurrence,
@@ -139,11 +141,10 @@ impl Simulation {
                 let Some(place) = self.run_of(job, occurrence) else {
                     return;
                 };
-                let lane = self.jobs[job].lane;
                 if let Some(run) = &mut self.runs[place] {
                     run.due_at = now;
                     run.standing = Standing::Queued;
-                    let (queued, cause) = (run.queued(place), run.cause);
+                    let (queued, cause, lane) = (run.queued(place), run.cause, run.lane);
                     self.lanes.queue_run(lane, queued, cause);
                 }
             }
@@ -154,7 +155,7 @@ impl Simulation {
                     run.standing = Standing::Backoff;
                 }
             }
-            Effect::End { occurrence, .. } => self.end(job, occurrence),
+            Effect::End { occurrence, .. } => self.end(job, occurrence, sink),
             Effect::Wait { .. } | Effect::Skip(_) => {}
         }
     }
@@ -167,6 +168,20 @@ impl Simulation {
         due_at: Timestamp,
         cause: Cause,
     ) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.runs.push(None);
+            self.runs.len() - 1
+        });
+        let simulated = &self.jobs[job];
+        let lane = match simulated.plan.job.policies.overlap {
+            Overlap::Allow => {
+                let session = SessionKey::job(&simulated.plan.job.id);
+                self.lanes.open(&session.of_run(OccurrenceId(place as i64)))
+            }
+            Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll | Overlap::CancelRunning => {
+                simulated.lane
+            }
+        };
         let run = Run {
             job,
             occurrence: occurrence.clone(),
@@ -175,37 +190,50 @@ impl Simulation {
             due_at,
             attempts: 0,
             standing: Standing::Queued,
+            lane,
         };
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.runs.push(None);
-            self.runs.len() - 1
-        });
         let queued = run.queued(place);
         self.runs[place] = Some(run);
         self.jobs[job].runs.push(place);
-        self.lanes.queue_run(self.jobs[job].lane, queued, cause);
+        self.lanes.queue_run(lane, queued, cause);
     }
 
-    fn end(&mut self, job: usize, occurrence: &OccurrenceRef) {
+    fn end(&mut self, job: usize, occurrence: &OccurrenceRef, sink: &mut impl Sink) {
         let Some(place) = self.run_of(job, occurrence) else {
             return;
         };
         let Some(run) = self.runs[place].take() else {
             return;
         };
-        let lane = self.jobs[job].lane;
+        let lane = run.lane;
         match run.standing {
             Standing::Queued => self.lanes.remove_run(lane, run.queued(place), run.cause),
             // Ended by somebody else than its attempt.
             Standing::Running { ends_at, .. } => {
                 if self.ends.remove(&(ends_at, job, place)) {
                     self.lanes.give_back(lane, None);
+                    self.call_off(&run, sink);
                 }
             }
             Standing::Interrupted | Standing::Backoff => {}
         }
         self.jobs[job].runs.retain(|known| *known != place);
         self.free.push(place);
+    }
+
+    /// Tells that an attempt under way was called off.
+    fn call_off(&self, run: &Run, sink: &mut impl Sink) {
+        if let Some(slot) = slot_of(&run.occurrence) {
+            sink.take(&Event {
+                at: self.wall(),
+                job: Some((run.job, &self.jobs[run.job].plan.job.id)),
+                what: Happening::AttemptEnd {
+                    slot,
+                    attempt: run.attempts,
+                    fate: AttemptFate::Cancelled,
+                },
+            });
+        }
     }
 
     fn run_of(&self, job: usize, occurrence: &OccurrenceRef) -> Option<usize> {

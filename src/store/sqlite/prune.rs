@@ -59,6 +59,11 @@ DELETE FROM diagnostics
 WHERE part_id IS NULL AND run_id IN (SELECT x.value FROM json_each($1) AS x)";
 const OCCURRENCES_OF: &str = "\
 SELECT r.occurrence_id FROM json_each($1) AS x JOIN runs AS r ON r.run_id = x.value";
+// Runs that overlap have lanes of their own.
+const FORGET_LANES: &str = "\
+DELETE FROM lanes WHERE holder IS NULL AND session_key IN (
+  SELECT r.lane FROM json_each($1) AS x JOIN runs AS r ON r.run_id = x.value
+  WHERE r.lane GLOB 'cron:*:run:*')";
 const FORGET_RUNS: &str =
     "DELETE FROM runs WHERE run_id IN (SELECT x.value FROM json_each($1) AS x)";
 const FORGET_OCCURRENCES: &str = "\
@@ -141,6 +146,7 @@ pub(super) async fn forget(
         (FORGET_PARTS, &runs),
         (FORGET_MESSAGES, &runs),
         (FORGET_DIAGNOSTICS, &runs),
+        (FORGET_LANES, &runs),
         (FORGET_RUNS, &runs),
         (FORGET_OCCURRENCES, &occurrences),
         (FORGET_ENTRIES, &entries),

@@ -181,6 +181,7 @@ fn unplannable(
         effects: Vec::new(),
         route: Route {
             lane: SessionKey::job(&change.job_id),
+            lane_per_run: false,
             destination: None,
         },
         attempt_end: None,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::{
-    ids::RunId,
+    ids::{OccurrenceId, RunId},
     occurrence::{Cause, OccurrenceRef, Outcome, Slot},
     policy::{Effect, SkippedRange},
     store::{
@@ -141,7 +141,12 @@ impl Draft<'_> {
             return Ok(Err(conflict_of(new.occurrence)));
         }
         let id = self.ids.next(Kind::Occurrence);
-        let lane = self.item.route.lane.as_str().to_owned();
+        let route = &self.item.route;
+        let lane = if route.lane_per_run {
+            route.lane.of_run(OccurrenceId(id)).as_str().to_owned()
+        } else {
+            route.lane.as_str().to_owned()
+        };
         let (request_id, slot) = match new.occurrence {
             OccurrenceRef::Scheduled(slot) => (None, Some(slot)),
             OccurrenceRef::Manual(request) => (Some(request.0), None),
