@@ -93,8 +93,10 @@ pub(super) fn failure(error: &StoreError) -> Failure {
         None => error.to_string(),
     };
     match error {
-        StoreError::Held { .. } => Failure::new(Exit::Refused, message)
-            .help("stop that one first; commands such as `chatcron list` work beside it"),
+        StoreError::Held { .. } => Failure::new(Exit::Refused, message).help(
+            "stop that one first, or wait for its end with `run --standby`; \
+                 commands such as `chatcron list` work beside it",
+        ),
         StoreError::Busy { .. } => Failure::new(Exit::Refused, message)
             .help("try again when it has finished; nothing was written"),
         StoreError::Newer { .. } => Failure::new(Exit::Refused, message)

@@ -1,5 +1,7 @@
 //! `chatcron run`: the worker, for a person with a jobs file.
 
+mod lock;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,18 +21,14 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
-    store::{
-        Store, StoreError,
-        sqlite::{Holder, OpenMode, WorkerLock},
-    },
+    store::{Store, sqlite::OpenMode},
     worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
+use lock::Beside;
+
 /// How long runs may go on after the first Ctrl-C.
 const GRACE: Duration = Duration::from_secs(30);
-
-/// How often the lock is tried again that a command holds.
-const LOCK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Run the jobs of a file, until stopped.
 ///
@@ -49,30 +47,64 @@ pub(super) struct Arguments {
     /// Append every decision with its inputs to this file, for `chatcron recheck`.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    /// Where another worker runs, wait for its end and take over at once, instead of refusing.
+    #[arg(long)]
+    standby: bool,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     logs::start(arguments.log_format);
     let place = Place::of(arguments)?;
-    let read_at = jobs_file::modified_at(&place.file);
-    let loaded = jobs_file::load(&place.file, SystemClock.now())?;
-    logs::tell_problems(place.log_format, &place.file, &loaded);
-    let Some(file) = loaded.file else {
+    let Some(mut read) = Read::of(&place)? else {
         return Ok(Exit::DoesNotHold);
     };
     let journal = arguments.journal.as_deref().map(open_journal).transpose()?;
-    let lock = lock(&place.database).await?;
+    let stop = Stop::default();
+    let mut beside = JoinSet::new();
+    beside.spawn(signals::listen(stop.clone()));
+    let policy = if arguments.standby {
+        Beside::StandBy
+    } else {
+        Beside::Refuse
+    };
+    let Some(taken) = lock::take(&place.database, policy, &stop.drain).await? else {
+        return Ok(Exit::Fine);
+    };
+    if taken.has_waited {
+        // It may have been edited meanwhile.
+        match Read::of(&place)? {
+            Some(again) => read = again,
+            None => return Ok(Exit::DoesNotHold),
+        }
+    }
     let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
     let start = Start {
         place: &place,
-        file: &file,
-        read_at,
+        read: &read,
         journal,
+        stop,
     };
     let outcome = work(start, store.clone()).await;
+    beside.shutdown().await;
     store.close().await;
-    drop(lock);
+    drop(taken.lock);
     outcome
+}
+
+/// The jobs file, as it was at one moment.
+struct Read {
+    file: JobsFile,
+    at: Option<SystemTime>,
+}
+
+impl Read {
+    /// Reads it and tells what is wrong with it; `None` where it is no TOML.
+    fn of(place: &Place) -> Result<Option<Self>, Failure> {
+        let at = jobs_file::modified_at(&place.file);
+        let loaded = jobs_file::load(&place.file, SystemClock.now())?;
+        logs::tell_problems(place.log_format, &place.file, &loaded);
+        Ok(loaded.file.map(|file| Self { file, at }))
+    }
 }
 
 /// Where everything is.
@@ -102,25 +134,6 @@ impl Place {
     }
 }
 
-/// Takes the worker's lock. A command with an errand of its own holds it for as long as that takes;
-/// another worker holds it for good.
-async fn lock(database: &Path) -> Result<WorkerLock, Failure> {
-    let mut has_told = false;
-    loop {
-        match WorkerLock::acquire(database, Holder::Worker) {
-            Ok(lock) => return Ok(lock),
-            Err(StoreError::Held { .. }) if WorkerLock::holder(database) == Holder::Errand => {
-                if !has_told {
-                    tracing::info!("waiting for a command that is at work, such as `chatcron say`");
-                }
-                has_told = true;
-                tokio::time::sleep(LOCK_AGAIN).await;
-            }
-            Err(error) => return Err(database::failure(&error)),
-        }
-    }
-}
-
 fn open_journal(path: &Path) -> Result<Arc<Journal>, Failure> {
     let journal = Journal::open(path).map_err(|error| {
         let message = format!("cannot write the journal {}: {error}", path.display());
@@ -132,18 +145,19 @@ fn open_journal(path: &Path) -> Result<Arc<Journal>, Failure> {
 /// What the worker starts from.
 struct Start<'a> {
     place: &'a Place,
-    file: &'a JobsFile,
-    read_at: Option<SystemTime>,
+    read: &'a Read,
     journal: Option<Arc<Journal>>,
+    stop: Stop,
 }
 
 async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> {
     let Start {
         place,
-        file,
-        read_at,
+        read,
         journal,
+        stop,
     } = start;
+    let file = &read.file;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let wired = wiring::wire(file, &place.folder, &place.database, Terminal::Stdout);
     for what in &wired.left_out {
@@ -161,14 +175,12 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
 
-    let stop = Stop::default();
     let (handle, requests) = WorkerHandle::new();
     let mut beside = JoinSet::new();
-    beside.spawn(signals::listen(stop.clone()));
     beside.spawn(reload::watch(
         place.clone(),
         file.prompt_files.clone(),
-        read_at,
+        read.at,
         handle,
     ));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;

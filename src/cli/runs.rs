@@ -20,6 +20,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config,
     ids::{JobId, RunId},
+    occurrence::SkipReason,
     store::{RangeRow, RunFilter, RunRow, Store},
 };
 
@@ -35,6 +36,16 @@ pub(super) struct Arguments {
     /// Of this job only.
     #[arg(conflicts_with = "run")]
     job: Option<String>,
+    /// The same, by name.
+    #[arg(long = "job", value_name = "ID", conflicts_with_all = ["job", "run"])]
+    of_job: Option<String>,
+    /// In this state only; may be given several times.
+    #[arg(long, value_name = "STATE", conflicts_with = "run",
+          value_parser = clap::builder::PossibleValuesParser::new(STATES))]
+    state: Vec<String>,
+    /// Slots only that passed while nothing could start them: skipped as missed or superseded.
+    #[arg(long, conflicts_with_all = ["run", "state"])]
+    missed: bool,
     /// Since when: RFC 3339, wall time in the job's zone, `today`, `yesterday`, or a span such as
     /// 2d or 12h.
     #[arg(long, value_name = "T", value_parser = Since::parse, conflicts_with = "run")]
@@ -52,6 +63,18 @@ pub(super) struct Arguments {
     #[command(flatten)]
     place: Place,
 }
+
+/// The states of a run, and of a slot that did not become one.
+const STATES: [&str; 8] = [
+    "waiting",
+    "queued",
+    "running",
+    "backoff",
+    "done",
+    "failed",
+    "cancelled",
+    "skipped",
+];
 
 /// Since when runs are listed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -158,7 +181,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 async fn list(store: &dyn Store, arguments: &Arguments, now: Timestamp) -> Result<String, Failure> {
-    let job = match &arguments.job {
+    let job = match arguments.job.as_ref().or(arguments.of_job.as_ref()) {
         Some(id) => Some(names::job(store, id).await?),
         None => None,
     };
@@ -177,6 +200,12 @@ async fn list(store: &dyn Store, arguments: &Arguments, now: Timestamp) -> Resul
         job_id: job.map(|stored| stored.job.id),
         run_id: None,
         since,
+        states: arguments.state.clone(),
+        skipped_as: if arguments.missed {
+            vec![SkipReason::Missed, SkipReason::Superseded]
+        } else {
+            Vec::new()
+        },
         // One more tells whether there are more.
         limit: Some(arguments.limit.saturating_add(1)),
     };

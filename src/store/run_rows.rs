@@ -139,6 +139,10 @@ pub struct RunFilter {
     pub run_id: Option<RunId>,
     /// With a nominal instant at or after this one.
     pub since: Option<Timestamp>,
+    /// In one of these states; all where there is none. Ranges are `skipped`.
+    pub states: Vec<String>,
+    /// Skipped for one of these reasons; whatever it is where there is none.
+    pub skipped_as: Vec<SkipReason>,
     /// At most so many; `None` for all.
     pub limit: Option<u32>,
 }

@@ -178,6 +178,8 @@ pub(crate) struct TestChannel {
     shown: Arc<Mutex<Vec<(SessionKey, ShownLine)>>>,
     script: Arc<Mutex<VecDeque<Does>>>,
     attempts: Arc<Mutex<u32>>,
+    /// What it has shown it does not tell while it is closed.
+    gate: watch::Sender<bool>,
 }
 
 impl TestChannel {
@@ -188,7 +190,17 @@ impl TestChannel {
             shown: Arc::default(),
             script: Arc::default(),
             attempts: Arc::default(),
+            gate: watch::channel(true).0,
         }
+    }
+
+    /// Shows what is sent, and does not answer until it is opened.
+    pub(crate) fn close(&self) {
+        self.gate.send_replace(false);
+    }
+
+    pub(crate) fn open(&self) {
+        self.gate.send_replace(true);
     }
 
     pub(crate) fn keyed() -> Self {
@@ -284,7 +296,7 @@ impl Channel for TestChannel {
             why: "chat not found".to_owned(),
             stops_address,
         };
-        match does {
+        let answer = match does {
             Does::Show => SendAnswer::Receipt(self.show(part)),
             Does::ShowAndLose => {
                 self.show(part);
@@ -296,7 +308,9 @@ impl Channel for TestChannel {
             Does::Permanent => permanent(StopsAddress::No),
             Does::Blocked => permanent(StopsAddress::Yes),
             Does::Move(to) => SendAnswer::Moved { to: to.to_owned() },
-        }
+        };
+        self.gate.subscribe().wait_for(|open| *open).await.unwrap();
+        answer
     }
 }
 

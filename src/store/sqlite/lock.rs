@@ -50,17 +50,11 @@ impl WorkerLock {
     /// file cannot be opened.
     pub fn acquire(database: &Path, holder: Holder) -> Result<Self, StoreError> {
         let path = beside(&real(database), ".lock");
-        let mut file = open(&path).map_err(|source| unusable(&path, source))?;
+        let file = open(&path).map_err(|source| unusable(&path, source))?;
         // `chatcron list`, which asks whether a worker runs, holds the lock for an instant.
         for _ in 0..TRIES {
             match file.try_lock() {
-                Ok(()) => {
-                    let told = file
-                        .set_len(0)
-                        .and_then(|()| file.write_all(holder.word().as_bytes()));
-                    told.map_err(|source| unusable(&path, source))?;
-                    return Ok(Self { _file: file });
-                }
+                Ok(()) => return Self::held(file, &path, holder),
                 Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
                 Err(TryLockError::Error(source)) => return Err(unusable(&path, source)),
             }
@@ -68,6 +62,32 @@ impl WorkerLock {
         Err(StoreError::Held {
             database: database.display().to_string(),
         })
+    }
+
+    /// Waits for the lock of this database, for as long as that takes: blocks the thread, in the
+    /// system's own queue.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where the lock file cannot be opened or waited for.
+    pub fn wait(database: &Path, holder: Holder) -> Result<Self, StoreError> {
+        let path = beside(&real(database), ".lock");
+        let file = open(&path).map_err(|source| unusable(&path, source))?;
+        loop {
+            match file.lock() {
+                Ok(()) => return Self::held(file, &path, holder),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(unusable(&path, source)),
+            }
+        }
+    }
+
+    /// Says in the file who holds it.
+    fn held(mut file: File, path: &Path, holder: Holder) -> Result<Self, StoreError> {
+        let told = file
+            .set_len(0)
+            .and_then(|()| file.write_all(holder.word().as_bytes()));
+        told.map_err(|source| unusable(path, source))?;
+        Ok(Self { _file: file })
     }
 
     /// Who holds the lock of this database, as far as it says; `Worker` where it does not.

@@ -37,14 +37,20 @@ macro_rules! runs {
     };
 }
 
-// `$1` is the earliest nominal instant, or NULL; `$2` how many, -1 for all; `$3` whose.
+// `$1` is the earliest nominal instant, or NULL; `$2` how many, -1 for all; `$3` whose; `$5` which
+// states and `$6` which reasons of a skipped slot, as JSON, or NULL for all.
 const OF_ALL: &str = runs!(
     "FROM occurrences AS o LEFT JOIN runs AS r ON r.occurrence_id = o.occurrence_id \
-     WHERE ($1 IS NULL OR o.nominal_at >= $1) ORDER BY o.occurrence_id DESC LIMIT $2"
+     WHERE ($1 IS NULL OR o.nominal_at >= $1) \
+       AND ($5 IS NULL OR ifnull(r.state, o.state) IN (SELECT x.value FROM json_each($5) AS x)) \
+       AND ($6 IS NULL OR o.state = 'skipped' AND o.reason IN (SELECT x.value FROM json_each($6) AS x)) \
+     ORDER BY o.occurrence_id DESC LIMIT $2"
 );
 const OF_JOB: &str = runs!(
     "FROM occurrences AS o LEFT JOIN runs AS r ON r.occurrence_id = o.occurrence_id \
      WHERE o.job_id = $3 AND o.nominal_at >= ifnull($1, -9223372036854775808) \
+       AND ($5 IS NULL OR ifnull(r.state, o.state) IN (SELECT x.value FROM json_each($5) AS x)) \
+       AND ($6 IS NULL OR o.state = 'skipped' AND o.reason IN (SELECT x.value FROM json_each($6) AS x)) \
      ORDER BY o.nominal_at DESC, o.occurrence_id DESC LIMIT $2"
 );
 const ONE: &str = runs!(
@@ -61,6 +67,8 @@ const RANGES: &str = "\
 SELECT job_id, first_nominal_at, last_nominal_at, first_slot, last_slot, slots, reason
 FROM occurrence_ranges
 WHERE ($3 IS NULL OR job_id = $3) AND ($1 IS NULL OR last_nominal_at >= $1)
+  AND ($4 IS NULL OR 'skipped' IN (SELECT x.value FROM json_each($4) AS x))
+  AND ($5 IS NULL OR reason IN (SELECT x.value FROM json_each($5) AS x))
 ORDER BY first_nominal_at DESC, job_id LIMIT $2";
 
 const KEEP_CONTEXT: &str = "\
@@ -77,8 +85,16 @@ pub(super) async fn list(pool: &SqlitePool, filter: &RunFilter) -> Fallible<Vec<
         .bind(filter.since.map(micros))
         .bind(most(filter))
         .bind(filter.job_id.as_ref().map(JobId::as_str))
-        .bind(filter.run_id.map(|id| id.0));
+        .bind(filter.run_id.map(|id| id.0))
+        .bind(chosen(&filter.states)?)
+        .bind(chosen(&filter.skipped_as)?);
     query.fetch_all(pool).await?.iter().map(run_row).collect()
+}
+
+/// What is chosen, as JSON; `None` for everything.
+fn chosen<T: serde::Serialize>(words: &[T]) -> Fallible<Option<String>> {
+    let some = (!words.is_empty()).then(|| serde_json::to_string(words));
+    Ok(some.transpose()?)
 }
 
 fn most(filter: &RunFilter) -> i64 {
@@ -137,6 +153,8 @@ pub(super) async fn ranges(pool: &SqlitePool, filter: &RunFilter) -> Fallible<Ve
         .bind(filter.since.map(micros))
         .bind(most(filter))
         .bind(filter.job_id.as_ref().map(JobId::as_str))
+        .bind(chosen(&filter.states)?)
+        .bind(chosen(&filter.skipped_as)?)
         .fetch_all(pool)
         .await?;
     let mut found = Vec::with_capacity(rows.len());

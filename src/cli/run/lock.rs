@@ -1,0 +1,97 @@
+//! Becoming the one worker of a database: at once, or as a hot standby of the one that runs.
+
+use std::{io, path::Path, thread, time::Duration};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::{Exit, database, failure::Failure},
+    store::{
+        StoreError,
+        sqlite::{Holder, WorkerLock},
+    },
+};
+
+/// How often the lock is tried again that a command holds.
+const LOCK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What to do where another worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// Refuse.
+    Refuse,
+    /// Wait for its end, and take over at once.
+    StandBy,
+}
+
+/// The lock, and whether it was waited for.
+pub(super) struct Taken {
+    pub(super) lock: WorkerLock,
+    pub(super) has_waited: bool,
+}
+
+/// Takes the worker's lock; `None` where it is asked to stop first. A command with an errand of its
+/// own holds it for as long as that takes; another worker holds it for good.
+///
+/// # Errors
+/// Where another worker runs and is not waited for, and where the lock file cannot be used.
+pub(super) async fn take(
+    database: &Path,
+    beside: Beside,
+    stop: &CancellationToken,
+) -> Result<Option<Taken>, Failure> {
+    let mut has_waited = false;
+    loop {
+        match WorkerLock::acquire(database, Holder::Worker) {
+            Ok(lock) => return Ok(Some(Taken { lock, has_waited })),
+            Err(StoreError::Held { .. }) if WorkerLock::holder(database) == Holder::Errand => {
+                if !has_waited {
+                    tracing::info!("waiting for a command that is at work, such as `chatcron say`");
+                }
+                has_waited = true;
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(None),
+                    () = tokio::time::sleep(LOCK_AGAIN) => {}
+                }
+            }
+            Err(StoreError::Held { .. }) if beside == Beside::StandBy => {
+                return stand_by(database, stop).await;
+            }
+            Err(error) => return Err(database::failure(&error)),
+        }
+    }
+}
+
+/// Waits in the system's own queue for the lock, so that it is had the moment its holder ends,
+/// however that ends. The wait cannot be called off: its thread ends with the process.
+async fn stand_by(database: &Path, stop: &CancellationToken) -> Result<Option<Taken>, Failure> {
+    tracing::info!(
+        database = %database.display(),
+        "standing by: another chatcron is running, and this one takes over when it ends"
+    );
+    let (had, waiting) = oneshot::channel();
+    let path = database.to_owned();
+    let waiter = thread::Builder::new().name("standby".to_owned());
+    let spawned = waiter.spawn(move || {
+        // Nobody listens any more where it was asked to stop; then the lock is dropped again.
+        let _ = had.send(WorkerLock::wait(&path, Holder::Worker));
+    });
+    spawned.map_err(|error| cannot_wait(&error))?;
+    tokio::select! {
+        () = stop.cancelled() => {
+            tracing::info!("no longer standing by");
+            Ok(None)
+        }
+        had = waiting => {
+            let lock = had.map_err(|_| cannot_wait(&io::Error::other("its thread has ended")))?;
+            let lock = lock.map_err(|error| database::failure(&error))?;
+            tracing::info!("taking over: the one before has ended");
+            Ok(Some(Taken { lock, has_waited: true }))
+        }
+    }
+}
+
+fn cannot_wait(error: &io::Error) -> Failure {
+    Failure::new(Exit::CannotRead, format!("cannot stand by: {error}"))
+}
