@@ -7,7 +7,11 @@ pub mod echo;
 #[cfg(feature = "http-client")]
 mod exchange;
 #[cfg(feature = "http-client")]
+pub mod gemini;
+#[cfg(feature = "http-client")]
 pub mod openai;
+#[cfg(feature = "http-client")]
+pub mod openai_responses;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;

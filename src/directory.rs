@@ -99,6 +99,18 @@ pub struct AgentConfig {
     pub kind: AgentKind,
     /// The system prompt.
     pub system: Option<String>,
+    /// How history is replayed to it.
+    pub replay: ReplayMode,
+}
+
+/// Which form of a person's messages a model is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ReplayMode {
+    /// The words alone.
+    #[default]
+    Clean,
+    /// What the connector sent, with its framing.
+    Framed,
 }
 
 /// The kinds of agent.
@@ -109,9 +121,25 @@ pub enum AgentKind {
     /// Runs a program, without a shell.
     Command(CommandAgent),
     /// Any server of OpenAI's chat completions.
-    OpenAi(ModelEndpoint),
+    OpenAi(ModelEndpoint, ChatDialect),
+    /// OpenAI's Responses.
+    OpenAiResponses(ModelEndpoint),
     /// Anthropic's Messages.
     Anthropic(ModelEndpoint),
+    /// Gemini's generateContent.
+    Gemini(ModelEndpoint),
+}
+
+/// What a server of chat completions demands of a conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChatDialect {
+    /// What OpenAI does: nearly nothing.
+    #[default]
+    OpenAi,
+    /// What Mistral does.
+    Mistral,
+    /// What a model's strict chat template does: roles alternate.
+    Strict,
 }
 
 /// A program that gets the conversation as JSON on stdin and answers on stdout.

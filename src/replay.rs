@@ -5,13 +5,20 @@
 //! request with the same beginning, and a provider's prompt cache stays warm.
 
 mod anthropic;
+mod bedrock;
 mod calls;
+mod family;
+mod gemini;
 mod note;
 mod openai;
 mod projection;
+mod request;
+mod responses;
 
+pub use family::Family;
 pub use note::{SYSTEM_NOTE, neutralise, posting_note, strip_echoed_note, system_prompt};
 pub use projection::project;
+pub use request::{Settings, request};
 
 use serde_json::Value;
 
@@ -28,48 +35,6 @@ pub const NO_OUTPUT: &str = "(no output)";
 /// What stands for a result that was never recorded.
 pub const NO_RESULT: &str = "(no result was recorded)";
 
-/// The families of requests, by what they demand of a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// OpenAI's chat completions: two messages of one role may stand together.
-    OpenAiChat,
-    /// The same form for servers that apply a model's strict chat template: roles alternate.
-    StrictChat,
-    /// Anthropic's Messages: roles alternate, and a message is a list of blocks.
-    AnthropicMessages,
-}
-
-/// What happens to two messages of the user's role that stand together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UserMessages {
-    Separate,
-    Joined,
-}
-
-impl Family {
-    fn user_messages(self) -> UserMessages {
-        match self {
-            Self::OpenAiChat => UserMessages::Separate,
-            Self::StrictChat | Self::AnthropicMessages => UserMessages::Joined,
-        }
-    }
-
-    /// Whether a provider's own block, kept as it came, can be given to this family.
-    fn carries(self, role: Role, block: &Value) -> bool {
-        let kind = block.get("type").and_then(Value::as_str).unwrap_or("");
-        match (self, role) {
-            (Self::OpenAiChat, Role::User) => kind == "image_url",
-            (Self::AnthropicMessages, Role::User) => matches!(kind, "image" | "document"),
-            (Self::AnthropicMessages, Role::Assistant) => {
-                matches!(kind, "thinking" | "redacted_thinking")
-            }
-            (Self::OpenAiChat, Role::Assistant | Role::Tool)
-            | (Self::StrictChat, _)
-            | (Self::AnthropicMessages, Role::Tool) => false,
-        }
-    }
-}
-
 /// One message of a request, before it is spelled in a provider's JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
@@ -79,11 +44,14 @@ pub struct Message {
     pub blocks: Vec<Block>,
 }
 
-/// Spells messages as the `messages` of a request.
+/// Spells messages as a request's list of messages, items or contents.
 pub fn to_json(messages: &[Message], family: Family) -> Vec<Value> {
     match family {
-        Family::OpenAiChat | Family::StrictChat => openai::messages(messages),
+        Family::OpenAiChat | Family::Mistral | Family::StrictChat => openai::messages(messages),
+        Family::OpenAiResponses => responses::items(messages),
         Family::AnthropicMessages => anthropic::messages(messages),
+        Family::Gemini => gemini::contents(messages),
+        Family::BedrockConverse => bedrock::messages(messages),
     }
 }
 
@@ -100,4 +68,13 @@ pub fn tools_called(messages: &[Message]) -> Vec<&str> {
         }
     }
     names
+}
+
+/// Arguments as those providers want them that take nothing but an object.
+fn object(input: &Value) -> Value {
+    if input.is_object() {
+        input.clone()
+    } else {
+        serde_json::json!({ "value": input })
+    }
 }

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use chatcron::{
-    agent::{Agent, AgentError, AgentTurn, anthropic::Anthropic, openai::OpenAi},
-    directory::ModelEndpoint,
+    agent::{
+        Agent, AgentError, AgentTurn, anthropic::Anthropic, gemini::Gemini, openai::OpenAi,
+        openai_responses::OpenAiResponses,
+    },
+    directory::{ChatDialect, ModelEndpoint},
     ids::{AgentName, IdempotencyKey, JobId, RunId, SessionKey},
     message::Origin,
     replay,
@@ -108,13 +111,36 @@ fn anthropic(base_url: String) -> Anthropic {
     .expect("an agent")
 }
 
-/// Both providers at the fakes.
-fn agents(fakes: &Fakes) -> [(&'static str, Box<dyn Agent>); 2] {
-    let root = |service: &str| format!("{}/v1/", fakes.root(service));
+fn responses(base_url: String) -> OpenAiResponses {
+    OpenAiResponses::new(
+        endpoint(base_url),
+        Some(SecretString::from(KEY)),
+        Some("Be brief."),
+    )
+    .expect("an agent")
+}
+
+fn gemini(base_url: String) -> Gemini {
+    Gemini::new(
+        endpoint(base_url),
+        Some(SecretString::from(KEY)),
+        Some("Be brief."),
+    )
+    .expect("an agent")
+}
+
+/// Every API at these roots: of OpenAI, Anthropic and Gemini.
+fn agents_at(root: impl Fn(&str) -> String) -> [(&'static str, Box<dyn Agent>); 4] {
     [
         ("openai", Box::new(openai(root("openai")))),
+        ("openai", Box::new(responses(root("openai")))),
         ("anthropic", Box::new(anthropic(root("anthropic")))),
+        ("gemini", Box::new(gemini(root("gemini")))),
     ]
+}
+
+fn agents(fakes: &Fakes) -> [(&'static str, Box<dyn Agent>); 4] {
+    agents_at(|service| format!("{}/v1/", fakes.root(service)))
 }
 
 #[tokio::test]
@@ -185,6 +211,41 @@ async fn a_model_is_given_the_whole_conversation_and_its_answer_is_the_reply() {
 }
 
 #[tokio::test]
+async fn responses_and_generate_content_are_asked_in_their_own_form() {
+    let fakes = Fakes::start();
+    let never = CancellationToken::new();
+    let root = |service: &str| format!("{}/v1/", fakes.root(service));
+    let agents: [Box<dyn Agent>; 2] = [
+        Box::new(responses(root("openai"))),
+        Box::new(gemini(root("gemini"))),
+    ];
+    for agent in agents {
+        let reply = agent.reply(&turn("Stop this."), &never).await;
+        assert_eq!(reply.expect("an answer").text, "Stop this.");
+    }
+    let system = replay::system_prompt(Some("Be brief."));
+
+    let asked = &fakes.requests("openai")[0];
+    assert_eq!(asked["path"], "/v1/responses");
+    assert_eq!(asked["headers"]["authorization"], format!("Bearer {KEY}"));
+    let body = &asked["json"];
+    assert_eq!(body["instructions"], system);
+    assert_eq!(body["store"], false);
+    assert_eq!(body["input"][1]["type"], "function_call");
+    assert_eq!(body["input"][4]["content"][0]["text"], NOTE);
+
+    let asked = &fakes.requests("gemini")[0];
+    assert_eq!(asked["path"], "/v1/models/m1:generateContent");
+    assert_eq!(asked["headers"]["x-goog-api-key"], KEY);
+    let body = &asked["json"];
+    assert_eq!(body["systemInstruction"]["parts"][0]["text"], system);
+    assert_eq!(body["generationConfig"], json!({"temperature": 0.5}));
+    let response = &body["contents"][2]["parts"][0]["functionResponse"];
+    assert_eq!(response["name"], "look_up");
+    assert_eq!(body["contents"][4]["parts"][0]["text"], NOTE);
+}
+
+#[tokio::test]
 async fn what_goes_wrong_has_a_class_and_gives_nothing_away() {
     let fakes = Fakes::start();
     let never = CancellationToken::new();
@@ -193,7 +254,7 @@ async fn what_goes_wrong_has_a_class_and_gives_nothing_away() {
     let quoting = json!({"kind": "status", "status": 400,
         "body": {"error": {"message": "PROMPT sk-s3cret", "type": "PROMPT sk-s3cret"}}});
     let table = [
-        (status(429), "transient", "429 (rate_limit"),
+        (status(429), "transient", "429 ("),
         (status(500), "transient", "500"),
         (status(503), "transient", "503"),
         (status(408), "transient", "408"),
@@ -203,7 +264,7 @@ async fn what_goes_wrong_has_a_class_and_gives_nothing_away() {
         (quoting, "permanent", "400"),
         (json!({"kind": "reset"}), "transient", ""),
         (json!({"kind": "broken-json"}), "transient", "JSON"),
-        (no_choices, "permanent", "no `c"),
+        (no_choices, "permanent", "no `"),
     ];
     for (service, agent) in agents(&fakes) {
         for (fault, class, part) in &table {
@@ -229,11 +290,7 @@ async fn what_goes_wrong_has_a_class_and_gives_nothing_away() {
             );
         }
     }
-    let unreachable: [Box<dyn Agent>; 2] = [
-        Box::new(openai("http://127.0.0.1:1/v1".to_owned())),
-        Box::new(anthropic("http://127.0.0.1:1/v1".to_owned())),
-    ];
-    for agent in unreachable {
+    for (_, agent) in agents_at(|_| "http://127.0.0.1:1/v1".to_owned()) {
         let error = agent
             .reply(&turn("x"), &never)
             .await
@@ -261,7 +318,7 @@ async fn a_cancelled_turn_does_not_wait_for_the_model() {
 #[tokio::test]
 async fn a_server_of_strict_roles_gets_strict_roles() {
     let fakes = Fakes::start();
-    let agent = openai(format!("{}/v1", fakes.root("openai"))).with_strict_roles();
+    let agent = openai(format!("{}/v1", fakes.root("openai"))).with_dialect(ChatDialect::Strict);
     let mut turn = turn("And now?");
     turn.history.push(entry(
         Role::User,

@@ -42,7 +42,9 @@ const LAYERS: &[&[&str]] = &[
         "agent/command",
         "agent/echo",
         "agent/exchange",
+        "agent/gemini",
         "agent/openai",
+        "agent/openai_responses",
     ],
     // L4: the shell that knows traits.
     &["session", "outbound", "worker"],

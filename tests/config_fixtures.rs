@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use chatcron::{
     config::{self, Code, Level, Loaded},
-    directory::{AgentKind, ChannelConfig},
+    directory::{AgentKind, ChannelConfig, ChatDialect, ReplayMode},
     ids::ChatKind,
     job::{CatchUp, Deliver, Job, Mode, OnInterrupt, OnUnknown, When},
 };
@@ -254,12 +254,31 @@ fn chats_get_their_kind_from_the_address_and_their_keys_from_one_function() {
 fn agents_get_the_roots_of_their_providers() {
     let file = good("agents.toml");
     let root = |name: &str| match &file.directory.agents[name].kind {
-        AgentKind::OpenAi(endpoint) | AgentKind::Anthropic(endpoint) => endpoint.base_url.clone(),
+        AgentKind::OpenAi(endpoint, _)
+        | AgentKind::OpenAiResponses(endpoint)
+        | AgentKind::Anthropic(endpoint)
+        | AgentKind::Gemini(endpoint) => endpoint.base_url.clone(),
         AgentKind::Echo | AgentKind::Command(_) => panic!("{name} has no endpoint"),
     };
     assert_eq!(root("openai"), "https://api.openai.com/v1");
     assert_eq!(root("local"), "http://localhost:11434/v1");
     assert_eq!(root("anthropic"), "https://example.org/v1");
+    assert_eq!(root("responses"), "https://api.openai.com/v1");
+    let google = "https://generativelanguage.googleapis.com/v1beta";
+    assert_eq!(root("gemini"), google);
+    let replay = |name: &str| file.directory.agents[name].replay;
+    assert_eq!(replay("responses"), ReplayMode::Framed);
+    assert_eq!(replay("gemini"), ReplayMode::Clean);
+    assert_eq!(replay("openai"), ReplayMode::Clean);
+    let dialect = |name: &str| {
+        let AgentKind::OpenAi(_, dialect) = &file.directory.agents[name].kind else {
+            panic!("{name} is of another kind");
+        };
+        *dialect
+    };
+    assert_eq!(dialect("openai"), ChatDialect::OpenAi);
+    assert_eq!(dialect("mistral"), ChatDialect::Mistral);
+    assert_eq!(dialect("llama"), ChatDialect::Strict);
     let Mode::Background { agent, .. } = &job(&file, "tick").mode else {
         panic!("not background");
     };

@@ -21,18 +21,25 @@ pub(crate) enum Service {
     Telegram,
     Openai,
     Anthropic,
+    Gemini,
     Webhook,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Telegram, Self::Openai, Self::Anthropic, Self::Webhook];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Telegram,
+        Self::Openai,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Webhook,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Telegram => "telegram",
             Self::Openai => "openai",
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
             Self::Webhook => "webhook",
         }
     }

@@ -1,9 +1,10 @@
 //! Stand-ins for the services that chatcron talks to, for end-to-end tests: the Telegram Bot API,
-//! OpenAI's chat completions, Anthropic's Messages, and a receiver of webhooks.
+//! OpenAI's chat completions and Responses, Anthropic's Messages, Gemini's generateContent, and a
+//! receiver of webhooks.
 //!
 //! `fake_services [--shown FILE] [--requests FILE] [--token TOKEN]` binds free ports of 127.0.0.1
-//! and prints them as one line of JSON: `{"telegram":1,"openai":2,"anthropic":3,"webhook":4,
-//! "control":5}`. It ends when its stdin is closed, so it never outlives the test that started it.
+//! and prints them as one line of JSON: `{"telegram":1,"openai":2,"anthropic":3,"gemini":4,
+//! "webhook":5,"control":6}`. It ends when its stdin is closed, so it never outlives the test that started it.
 //!
 //! `FILE` of `--shown` is the truth of what each chat showed, in the form of `channel::log`; of
 //! `--requests`, every request as it came. Both are appended to. The control port answers
@@ -129,7 +130,9 @@ async fn answer(
 async fn usual(fakes: &Fakes, request: &Received) -> Response {
     match request.service {
         Service::Telegram => telegram::answer(fakes, request),
-        Service::Openai | Service::Anthropic => models::answer(fakes, request).await,
+        Service::Openai | Service::Anthropic | Service::Gemini => {
+            models::answer(fakes, request).await
+        }
         Service::Webhook => webhook::answer(fakes, request),
     }
 }
@@ -144,6 +147,7 @@ fn refused(
         Service::Telegram => telegram::error_body(status, retry_after),
         Service::Openai => models::openai_error(status),
         Service::Anthropic => models::anthropic_error(status),
+        Service::Gemini => models::gemini_error(status),
         Service::Webhook => json!({"error": status}),
     });
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -1,4 +1,4 @@
-//! Models behind both APIs: they say what the control port told them to, or what they were asked.
+//! Models behind their APIs: they say what the control port told them to, or what they were asked.
 
 use std::time::Duration;
 
@@ -14,18 +14,49 @@ use crate::{
     state::{Fakes, Received},
 };
 
+/// What a model's server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    ChatCompletions,
+    Responses,
+    Messages,
+    GenerateContent,
+}
+
+impl Api {
+    fn of(request: &Received) -> Option<Self> {
+        let path = request.path.as_str();
+        match request.service {
+            Service::Openai if path == "/v1/chat/completions" => Some(Self::ChatCompletions),
+            Service::Openai if path == "/v1/responses" => Some(Self::Responses),
+            Service::Anthropic if path == "/v1/messages" => Some(Self::Messages),
+            Service::Gemini => path
+                .strip_prefix("/v1/models/")
+                .and_then(|rest| rest.strip_suffix(":generateContent"))
+                .map(|_| Self::GenerateContent),
+            Service::Openai | Service::Anthropic | Service::Telegram | Service::Webhook => None,
+        }
+    }
+
+    /// Where the conversation is in a request.
+    fn list(self) -> &'static str {
+        match self {
+            Self::ChatCompletions | Self::Messages => "messages",
+            Self::Responses => "input",
+            Self::GenerateContent => "contents",
+        }
+    }
+}
+
 pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
-    let path = match request.service {
-        Service::Anthropic => "/v1/messages",
-        Service::Openai | Service::Telegram | Service::Webhook => "/v1/chat/completions",
+    let api = Api::of(request).filter(|_| request.method == "POST");
+    let Some(api) = api else {
+        return error(request.service, 404);
     };
-    let Some(messages) = request.json["messages"].as_array() else {
+    let Some(messages) = request.json[api.list()].as_array() else {
         return error(request.service, 400);
     };
-    if request.path != path || request.method != "POST" {
-        return error(request.service, 404);
-    }
-    if request.service == Service::Anthropic && !is_messages_request(request, messages) {
+    if api == Api::Messages && !is_messages_request(request, messages) {
         return error(request.service, 400);
     }
     let reply = fakes.take_reply(request.service);
@@ -33,9 +64,13 @@ pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
         tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
     }
     let text = reply.map_or_else(|| last_words(messages), |reply| reply.text);
+    Json(body(api, request, &text)).into_response()
+}
+
+fn body(api: Api, request: &Received, text: &str) -> Value {
     let model = &request.json["model"];
-    Json(match request.service {
-        Service::Anthropic => json!({
+    match api {
+        Api::Messages => json!({
             "id": "msg_fake",
             "type": "message",
             "role": "assistant",
@@ -45,7 +80,7 @@ pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
             "stop_sequence": null,
             "usage": {"input_tokens": 10, "output_tokens": 5},
         }),
-        Service::Openai | Service::Telegram | Service::Webhook => json!({
+        Api::ChatCompletions => json!({
             "id": "chatcmpl-fake",
             "object": "chat.completion",
             "created": request.at.as_second(),
@@ -58,8 +93,33 @@ pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
             }],
             "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
         }),
-    })
-    .into_response()
+        Api::Responses => json!({
+            "id": "resp_fake",
+            "object": "response",
+            "status": "completed",
+            "model": model,
+            "output": [{
+                "id": "msg_fake",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": text, "annotations": []}],
+            }],
+            "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15},
+        }),
+        Api::GenerateContent => json!({
+            "candidates": [{
+                "content": {"role": "model", "parts": [{"text": text}]},
+                "finishReason": "STOP",
+                "index": 0,
+            }],
+            "usageMetadata": {
+                "promptTokenCount": 10,
+                "candidatesTokenCount": 5,
+                "totalTokenCount": 15,
+            },
+        }),
+    }
 }
 
 /// What the Messages API refuses: missing headers and counts, and roles that do not alternate, as
@@ -78,9 +138,9 @@ fn is_messages_request(request: &Received, messages: &[Value]) -> bool {
 
 /// The last words of the last message.
 fn last_words(messages: &[Value]) -> String {
-    let content = messages
-        .last()
-        .map_or(&Value::Null, |last| &last["content"]);
+    let last = messages.last().unwrap_or(&Value::Null);
+    let content = last.get("content").or_else(|| last.get("parts"));
+    let content = content.unwrap_or(&Value::Null);
     let words = match content.as_array() {
         Some(blocks) => blocks.last().and_then(|block| block["text"].as_str()),
         None => content.as_str(),
@@ -91,6 +151,7 @@ fn last_words(messages: &[Value]) -> String {
 fn error(service: Service, status: u16) -> Response {
     let body = match service {
         Service::Anthropic => anthropic_error(status),
+        Service::Gemini => gemini_error(status),
         Service::Openai | Service::Telegram | Service::Webhook => openai_error(status),
     };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -119,4 +180,17 @@ pub(crate) fn anthropic_error(status: u16) -> Value {
         _ => "api_error",
     };
     json!({"type": "error", "error": {"type": kind, "message": "The fake refuses."}})
+}
+
+pub(crate) fn gemini_error(status: u16) -> Value {
+    let word = match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        400..=499 => "INVALID_ARGUMENT",
+        503 => "UNAVAILABLE",
+        _ => "INTERNAL",
+    };
+    json!({"error": {"code": status, "message": "The fake refuses.", "status": word}})
 }

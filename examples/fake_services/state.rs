@@ -83,7 +83,7 @@ impl Received {
         let chat = match self.service {
             Service::Telegram => self.json.get("chat_id"),
             Service::Webhook => self.json.get("data").and_then(|data| data.get("address")),
-            Service::Openai | Service::Anthropic => None,
+            Service::Openai | Service::Anthropic | Service::Gemini => None,
         };
         chat.map(|chat| match chat.as_str() {
             Some(text) => text.to_owned(),

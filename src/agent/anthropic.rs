@@ -1,30 +1,30 @@
 //! Anthropic's Messages, and servers that speak it.
 
 use async_trait::async_trait;
-use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, json};
+use secrecy::SecretString;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Endpoint, exchange, missing, permanent, tokens, transient},
+    exchange::{
+        Conversation, Endpoint, exchange, missing, permanent, secret_header, tokens, transient,
+    },
 };
 use crate::{
-    directory::ModelEndpoint,
+    directory::{ModelEndpoint, ReplayMode},
     http_client::HttpSetupError,
-    replay::{self, Family},
+    replay::Family,
 };
 
 /// The version of the API that is spoken.
 const VERSION: &str = "2023-06-01";
-/// The API demands a number.
-const MAX_TOKENS: u32 = 4096;
 
 /// Asks a model by the Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
     endpoint: Endpoint,
-    system: String,
+    conversation: Conversation,
 }
 
 impl Anthropic {
@@ -39,33 +39,15 @@ impl Anthropic {
     ) -> Result<Self, HttpSetupError> {
         Ok(Self {
             endpoint: Endpoint::new(settings, api_key, "messages")?,
-            system: replay::system_prompt(system),
+            conversation: Conversation::new(system, Family::AnthropicMessages),
         })
     }
 
-    fn body(&self, turn: &AgentTurn) -> Value {
-        let family = Family::AnthropicMessages;
-        let messages = replay::project(&turn.history, &turn.prompt, family);
-        let settings = &self.endpoint.settings;
-        let mut body = json!({
-            "model": settings.model,
-            "max_tokens": settings.max_tokens.unwrap_or(MAX_TOKENS),
-            "system": self.system,
-            "messages": replay::to_json(&messages, family),
-        });
-        if let Some(temperature) = settings.temperature {
-            body["temperature"] = json!(temperature);
-        }
-        // A history with tool calls is refused unless their tools are declared; none may be called.
-        let tools: Vec<Value> = replay::tools_called(&messages)
-            .into_iter()
-            .map(|name| json!({"name": name, "input_schema": {"type": "object"}}))
-            .collect();
-        if !tools.is_empty() {
-            body["tools"] = Value::Array(tools);
-            body["tool_choice"] = json!({"type": "none"});
-        }
-        body
+    /// How a person's messages are replayed.
+    #[must_use]
+    pub fn with_replay(mut self, mode: ReplayMode) -> Self {
+        self.conversation.mode = mode;
+        self
     }
 }
 
@@ -81,20 +63,12 @@ impl Agent for Anthropic {
             .client
             .post(endpoint.url.clone())
             .header("anthropic-version", VERSION)
-            .json(&self.body(turn));
+            .json(&self.conversation.body(&endpoint.settings, turn));
         if let Some(key) = &endpoint.api_key {
             request = request.header("x-api-key", secret_header(key)?);
         }
         read(&exchange(request, cancel).await?)
     }
-}
-
-/// Marked, so that no log of headers shows it.
-fn secret_header(key: &SecretString) -> Result<reqwest::header::HeaderValue, AgentError> {
-    let mut value = reqwest::header::HeaderValue::from_str(key.expose_secret())
-        .map_err(|_| permanent("the API key has a character that no header can hold"))?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 fn read(answer: &Value) -> Result<AgentReply, AgentError> {
@@ -161,6 +135,8 @@ fn without_words(answer: &Value) -> AgentError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Agent, AgentError, AgentReply, AgentTurn};
 use crate::{
-    directory::CommandAgent,
+    directory::{CommandAgent, ReplayMode},
     replay::{self, Family},
 };
 
@@ -44,6 +44,7 @@ pub struct Command {
     settings: CommandAgent,
     system: Option<String>,
     folder: PathBuf,
+    mode: ReplayMode,
 }
 
 impl Command {
@@ -54,7 +55,15 @@ impl Command {
             settings,
             system,
             folder,
+            mode: ReplayMode::default(),
         }
+    }
+
+    /// How a person's messages are replayed.
+    #[must_use]
+    pub fn with_replay(mut self, mode: ReplayMode) -> Self {
+        self.mode = mode;
+        self
     }
 
     fn process(&self) -> Result<Process, AgentError> {
@@ -101,7 +110,7 @@ impl Command {
 
     fn input(&self, turn: &AgentTurn) -> Vec<u8> {
         let family = Family::OpenAiChat;
-        let messages = replay::project(&turn.history, &turn.prompt, family);
+        let messages = replay::project(&turn.history, &turn.prompt, family, self.mode);
         let input = json!({
             "agent": turn.agent.as_str(),
             "session": turn.session_key.as_str(),

@@ -1,20 +1,21 @@
-//! One request to a model's server and its answer: what the adapters of both providers share.
+//! One request to a model's server and its answer: what the adapters of all providers share.
 //!
 //! Errors name the status, the server's own word for the error, and the part of the answer that is
 //! missing: never the server's sentence, which may quote the prompt or the key.
 
 use std::time::Duration;
 
-use reqwest::{Client, RequestBuilder};
-use secrecy::SecretString;
+use reqwest::{Client, RequestBuilder, header::HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::AgentError;
+use super::{AgentError, AgentTurn};
 use crate::{
-    directory::ModelEndpoint,
+    directory::{ModelEndpoint, ReplayMode},
     http_client::{self, Failure, HttpSetupError},
+    replay::{self, Family},
 };
 
 /// A job's `timeout` ends a turn; this only keeps a forgotten request from lasting for ever.
@@ -37,7 +38,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// `path` is the method's, below the API's root.
+    /// `path` is the method's, below the API's root; its segments may hold any characters.
     pub(super) fn new(
         settings: ModelEndpoint,
         api_key: Option<SecretString>,
@@ -45,14 +46,46 @@ impl Endpoint {
     ) -> Result<Self, HttpSetupError> {
         let what = "the agent's `base_url`";
         let root = http_client::service_url(what, &settings.base_url)?;
-        let full = format!("{}/{path}", root.as_str().trim_end_matches('/'));
-        let url = http_client::service_url(what, &full)?;
+        let mut url = root;
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path.split('/'));
+        }
         Ok(Self {
             client: http_client::client(http_client::reach_of(&url), REQUEST_TIMEOUT)?,
             url,
             settings,
             api_key,
         })
+    }
+}
+
+/// How a conversation becomes the body of a request.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    system: String,
+    pub(super) family: Family,
+    pub(super) mode: ReplayMode,
+}
+
+impl Conversation {
+    /// `system` is the agent's own system prompt.
+    pub(super) fn new(system: Option<&str>, family: Family) -> Self {
+        Self {
+            system: replay::system_prompt(system),
+            family,
+            mode: ReplayMode::default(),
+        }
+    }
+
+    pub(super) fn body(&self, settings: &ModelEndpoint, turn: &AgentTurn) -> Value {
+        let messages = replay::project(&turn.history, &turn.prompt, self.family, self.mode);
+        let settings = replay::Settings {
+            model: &settings.model,
+            system: &self.system,
+            max_tokens: settings.max_tokens,
+            temperature: settings.temperature,
+        };
+        replay::request(&messages, self.family, &settings)
     }
 }
 
@@ -110,12 +143,20 @@ fn refusal(status: u16, body: &[u8]) -> AgentError {
 fn error_word(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error")?;
-    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-    ["code", "type"]
+    let plain = |c: char| c.is_ascii_alphabetic() || c == '_';
+    ["code", "type", "status"]
         .into_iter()
         .filter_map(|field| error.get(field)?.as_str())
         .find(|word| (1..=48).contains(&word.len()) && word.chars().all(plain))
         .map(str::to_owned)
+}
+
+/// A key as a header, marked so that no log of headers shows it.
+pub(super) fn secret_header(key: &SecretString) -> Result<HeaderValue, AgentError> {
+    let mut value = HeaderValue::from_str(key.expose_secret())
+        .map_err(|_| permanent("the API key has a character that no header can hold"))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// A part of an answer that has to be there.
@@ -146,6 +187,12 @@ mod tests {
         assert_eq!(
             refusal(401, quoting),
             permanent("the model's server answered 401 (invalid_api_key)")
+        );
+        let google =
+            br#"{"error":{"code":429,"message":"quota of key","status":"RESOURCE_EXHAUSTED"}}"#;
+        assert_eq!(
+            refusal(429, google),
+            transient("the model's server answered 429 (RESOURCE_EXHAUSTED)")
         );
         let sentence = br#"{"error":{"type":"Your prompt was: hello","code":42}}"#;
         assert_eq!(

@@ -2,25 +2,24 @@
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Endpoint, exchange, missing, permanent, tokens, transient},
+    exchange::{Conversation, Endpoint, exchange, missing, permanent, tokens, transient},
 };
 use crate::{
-    directory::ModelEndpoint,
+    directory::{ChatDialect, ModelEndpoint, ReplayMode},
     http_client::HttpSetupError,
-    replay::{self, Family},
+    replay::Family,
 };
 
 /// Asks a model by chat completions.
 #[derive(Debug)]
 pub struct OpenAi {
     endpoint: Endpoint,
-    system: String,
-    family: Family,
+    conversation: Conversation,
 }
 
 impl OpenAi {
@@ -35,32 +34,26 @@ impl OpenAi {
     ) -> Result<Self, HttpSetupError> {
         Ok(Self {
             endpoint: Endpoint::new(settings, api_key, "chat/completions")?,
-            system: replay::system_prompt(system),
-            family: Family::OpenAiChat,
+            conversation: Conversation::new(system, Family::OpenAiChat),
         })
     }
 
-    /// Also fits servers that apply a model's strict chat template: roles alternate.
+    /// What the server demands of a conversation.
     #[must_use]
-    pub fn with_strict_roles(mut self) -> Self {
-        self.family = Family::StrictChat;
+    pub fn with_dialect(mut self, dialect: ChatDialect) -> Self {
+        self.conversation.family = match dialect {
+            ChatDialect::OpenAi => Family::OpenAiChat,
+            ChatDialect::Mistral => Family::Mistral,
+            ChatDialect::Strict => Family::StrictChat,
+        };
         self
     }
 
-    fn body(&self, turn: &AgentTurn) -> Value {
-        let messages = replay::project(&turn.history, &turn.prompt, self.family);
-        let mut all = vec![json!({"role": "system", "content": self.system})];
-        all.extend(replay::to_json(&messages, self.family));
-        let settings = &self.endpoint.settings;
-        let mut body = json!({"model": settings.model, "messages": all});
-        // The older name, which every server knows.
-        if let Some(max) = settings.max_tokens {
-            body["max_tokens"] = json!(max);
-        }
-        if let Some(temperature) = settings.temperature {
-            body["temperature"] = json!(temperature);
-        }
-        body
+    /// How a person's messages are replayed.
+    #[must_use]
+    pub fn with_replay(mut self, mode: ReplayMode) -> Self {
+        self.conversation.mode = mode;
+        self
     }
 }
 
@@ -75,7 +68,7 @@ impl Agent for OpenAi {
         let mut request = endpoint
             .client
             .post(endpoint.url.clone())
-            .json(&self.body(turn));
+            .json(&self.conversation.body(&endpoint.settings, turn));
         if let Some(key) = &endpoint.api_key {
             request = request.bearer_auth(key.expose_secret());
         }
@@ -147,6 +140,8 @@ fn without_words(choice: &Value) -> AgentError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn answer(message: Value, reason: &str) -> Result<AgentReply, AgentError> {

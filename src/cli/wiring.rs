@@ -11,7 +11,10 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    agent::{Agent, anthropic::Anthropic, command::Command, echo::Echo, openai::OpenAi},
+    agent::{
+        Agent, anthropic::Anthropic, command::Command, echo::Echo, gemini::Gemini, openai::OpenAi,
+        openai_responses::OpenAiResponses,
+    },
     channel::{
         Channel,
         console::Console,
@@ -95,21 +98,27 @@ fn agent(config: &AgentConfig, folder: &Path) -> anyhow::Result<Arc<dyn Agent>> 
     let system = config.system.as_deref();
     Ok(match &config.kind {
         AgentKind::Echo => Arc::new(Echo),
-        AgentKind::Command(settings) => Arc::new(Command::new(
-            settings.clone(),
-            config.system.clone(),
-            absolute(folder),
-        )),
-        AgentKind::OpenAi(endpoint) => Arc::new(OpenAi::new(
-            endpoint.clone(),
-            key(endpoint, folder)?,
-            system,
-        )?),
-        AgentKind::Anthropic(endpoint) => Arc::new(Anthropic::new(
-            endpoint.clone(),
-            key(endpoint, folder)?,
-            system,
-        )?),
+        AgentKind::Command(settings) => {
+            let folder = absolute(folder);
+            let agent = Command::new(settings.clone(), config.system.clone(), folder);
+            Arc::new(agent.with_replay(config.replay))
+        }
+        AgentKind::OpenAi(endpoint, dialect) => {
+            let agent = OpenAi::new(endpoint.clone(), key(endpoint, folder)?, system)?;
+            Arc::new(agent.with_dialect(*dialect).with_replay(config.replay))
+        }
+        AgentKind::OpenAiResponses(endpoint) => {
+            let agent = OpenAiResponses::new(endpoint.clone(), key(endpoint, folder)?, system)?;
+            Arc::new(agent.with_replay(config.replay))
+        }
+        AgentKind::Anthropic(endpoint) => {
+            let agent = Anthropic::new(endpoint.clone(), key(endpoint, folder)?, system)?;
+            Arc::new(agent.with_replay(config.replay))
+        }
+        AgentKind::Gemini(endpoint) => {
+            let agent = Gemini::new(endpoint.clone(), key(endpoint, folder)?, system)?;
+            Arc::new(agent.with_replay(config.replay))
+        }
     })
 }
 

@@ -11,13 +11,15 @@ use super::{
 };
 use crate::{
     directory::{
-        AgentConfig, AgentKind, ChannelConfig, Chat, CommandAgent, ModelEndpoint, SecretSource,
+        AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, ModelEndpoint,
+        ReplayMode, SecretSource,
     },
     ids::{AgentName, ChannelName, ChatKind, ChatName, SessionKey},
 };
 
 const TELEGRAM_API: &str = "https://api.telegram.org";
 const OPENAI_API: &str = "https://api.openai.com/v1";
+const GEMINI_API: &str = "https://generativelanguage.googleapis.com/v1beta";
 const ANTHROPIC_API: &str = "https://api.anthropic.com/v1";
 
 /// Everything that jobs refer to by name.
@@ -124,14 +126,28 @@ fn agent(reader: &mut Reader<'_>, entry: &Entry) -> Option<AgentConfig> {
             env_pass: fields.texts("env_pass"),
             cwd: path(fields, "cwd"),
         }),
-        "openai" => AgentKind::OpenAi(endpoint(reader, entry, OPENAI_API)?),
+        "openai" => AgentKind::OpenAi(endpoint(reader, entry, OPENAI_API)?, dialect(fields)),
+        "openai-responses" => AgentKind::OpenAiResponses(endpoint(reader, entry, OPENAI_API)?),
+        "gemini" => AgentKind::Gemini(endpoint(reader, entry, GEMINI_API)?),
         "anthropic" => AgentKind::Anthropic(endpoint(reader, entry, ANTHROPIC_API)?),
         _ => return None,
     };
     Some(AgentConfig {
         kind,
         system: fields.owned_text("system"),
+        replay: match fields.text("replay") {
+            Some("framed") => ReplayMode::Framed,
+            Some(_) | None => ReplayMode::Clean,
+        },
     })
+}
+
+fn dialect(fields: &Fields) -> ChatDialect {
+    match fields.text("dialect") {
+        Some("mistral") => ChatDialect::Mistral,
+        Some("strict") => ChatDialect::Strict,
+        Some(_) | None => ChatDialect::OpenAi,
+    }
 }
 
 fn endpoint(reader: &mut Reader<'_>, entry: &Entry, default_url: &str) -> Option<ModelEndpoint> {

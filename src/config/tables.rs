@@ -96,7 +96,7 @@ pub(super) static FILE: Table = Table {
                 kind: EntryKind::Agent,
                 table: EntryTable::ByKind {
                     kinds: AGENT_KINDS,
-                    later: &["gemini", "http", "openai-responses"],
+                    later: &["http"],
                 },
             },
             "The agents that do the work.",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Message;
+use super::{Message, object};
 use crate::transcript::{Block, Role};
 
 /// Content is always a list of blocks, so that a message that grows keeps its beginning.
@@ -24,13 +24,7 @@ fn block(block: &Block) -> Value {
     match block {
         Block::Text { text } => json!({"type": "text", "text": text}),
         Block::ToolUse { id, name, input } => {
-            // Arguments must be an object.
-            let input = if input.is_object() {
-                input.clone()
-            } else {
-                json!({"value": input})
-            };
-            json!({"type": "tool_use", "id": id, "name": name, "input": input})
+            json!({"type": "tool_use", "id": id, "name": name, "input": object(input)})
         }
         Block::ToolResult {
             tool_use_id,

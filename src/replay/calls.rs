@@ -1,34 +1,44 @@
-//! Tool calls that wait for their results, and ids that every family accepts.
+//! Tool calls that wait for their results, and ids that the family accepts.
 
 use std::collections::{HashSet, VecDeque};
+
+use super::family::IdForm;
 
 /// The longest id of a call and name of a tool that all families accept.
 const ID_MAX: usize = 40;
 const NAME_MAX: usize = 64;
 
 /// The calls of one request so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Calls {
+    form: IdForm,
     used: HashSet<String>,
     /// Calls without a result: the id in the rows, and the id in the request.
     open: VecDeque<(String, String)>,
 }
 
 impl Calls {
+    pub(super) fn new(form: IdForm) -> Self {
+        Self {
+            form,
+            used: HashSet::new(),
+            open: VecDeque::new(),
+        }
+    }
+
     /// Opens a call, and gives its id and its tool's name as the request spells them.
     ///
     /// An id that was used before, or that a provider would refuse, gets another one that depends
     /// only on the calls so far.
     pub(super) fn open(&mut self, id: String, name: &str) -> (String, String) {
-        let fits = (1..=ID_MAX).contains(&id.len()) && id.chars().all(is_plain);
         let mut number = self.used.len();
-        let mut sent = if fits {
+        let mut sent = if self.form.fits(&id) {
             id.clone()
         } else {
-            format!("call_{number}")
+            self.form.make(number)
         };
         while !self.used.insert(sent.clone()) {
-            sent = format!("call_{number}");
+            sent = self.form.make(number);
             number += 1;
         }
         self.open.push_back((id, sent.clone()));
@@ -47,19 +57,37 @@ impl Calls {
     }
 }
 
+impl IdForm {
+    fn fits(self, id: &str) -> bool {
+        let is_alphanumeric = id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        match self {
+            Self::Plain => (1..=ID_MAX).contains(&id.len()) && id.chars().all(is_plain),
+            Self::Alphanumeric => (1..=ID_MAX).contains(&id.len()) && is_alphanumeric,
+            Self::Nine => id.len() == 9 && is_alphanumeric,
+        }
+    }
+
+    fn make(self, number: usize) -> String {
+        match self {
+            Self::Plain => format!("call_{number}"),
+            Self::Alphanumeric => format!("call{number}"),
+            // More calls than that are in no request that a model could read.
+            Self::Nine => format!("c{:08}", number % 100_000_000),
+        }
+    }
+}
+
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
+/// A name that every family accepts: it begins with a letter or `_`.
 fn tool_name(name: &str) -> String {
-    let plain: String = name
-        .chars()
-        .map(|c| if is_plain(c) { c } else { '_' })
-        .take(NAME_MAX)
-        .collect();
-    if plain.is_empty() {
-        "tool".to_owned()
-    } else {
-        plain
+    let mut plain = String::with_capacity(name.len());
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        plain.push_str(if name.is_empty() { "tool" } else { "_" });
     }
+    plain.extend(name.chars().map(|c| if is_plain(c) { c } else { '_' }));
+    plain.truncate(NAME_MAX);
+    plain
 }

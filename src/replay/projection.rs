@@ -1,14 +1,19 @@
 //! Rows to messages: who speaks when, in a form that the family accepts.
 
+use std::borrow::Cow;
+
 use super::{
-    BLANK, BRIDGE, Family, Message, NO_OUTPUT, NO_RESULT, NOTHING_SAID, UserMessages,
+    BLANK, BRIDGE, Family, Message, NO_OUTPUT, NO_RESULT, NOTHING_SAID,
     calls::Calls,
+    family::{UserMessages, WordsBesideCalls},
     note::{neutralise, neutralise_json},
 };
 use crate::{
+    directory::ReplayMode,
+    hygiene,
     ids::{RunId, TurnId},
     message::Origin,
-    transcript::{Block, Content, Entry, NewEntry, Provenance, Role},
+    transcript::{Block, Content, Entry, NewEntry, Provenance, Role, TriggerSource},
 };
 
 /// Projects a history, and what is asked now, to the messages of one request.
@@ -16,11 +21,20 @@ use crate::{
 /// The caller chooses the rows (recall, a job's memory, rows of the running attempt); all of them
 /// appear, in order. The result is never empty, begins with the user and never ends on the agent.
 /// The result of a tool call whose call is not in the rows is left out: no provider accepts it.
-pub fn project(history: &[Entry], prompt: &[NewEntry], family: Family) -> Vec<Message> {
+///
+/// `mode` says whether a person's messages are given as words alone, also those of rows that are
+/// older than hygiene, or with the framing they came in.
+pub fn project(
+    history: &[Entry],
+    prompt: &[NewEntry],
+    family: Family,
+    mode: ReplayMode,
+) -> Vec<Message> {
     let mut projection = Projection {
         family,
+        mode,
         messages: Vec::new(),
-        calls: Calls::default(),
+        calls: Calls::new(family.id_form()),
         part_of: None,
     };
     for entry in history {
@@ -32,12 +46,28 @@ pub fn project(history: &[Entry], prompt: &[NewEntry], family: Family) -> Vec<Me
             // The note is ours, composed from escaped values: it alone is not neutralised.
             projection.push_user(vec![text_block(note.clone())]);
         }
-        projection.row(entry.role, &entry.content, part_of);
+        projection.row(entry.role, &content_of(entry, mode), part_of);
     }
     for row in prompt {
-        projection.row(row.role, &row.content, None);
+        let framed = row.framed.as_ref().filter(|_| mode == ReplayMode::Framed);
+        projection.row(row.role, framed.unwrap_or(&row.content), None);
     }
     projection.close()
+}
+
+/// What a row says in this mode.
+fn content_of(entry: &Entry, mode: ReplayMode) -> Cow<'_, Content> {
+    let by_person = matches!(
+        entry.provenance.trigger_source,
+        Some(TriggerSource::User) | None
+    );
+    match mode {
+        ReplayMode::Framed => Cow::Borrowed(entry.framed.as_ref().unwrap_or(&entry.content)),
+        ReplayMode::Clean if entry.role == Role::User && by_person => {
+            Cow::Owned(hygiene::clean(&entry.content).content)
+        }
+        ReplayMode::Clean => Cow::Borrowed(&entry.content),
+    }
 }
 
 /// The message of which a row is one part.
@@ -72,6 +102,7 @@ enum Outcome {
 
 struct Projection {
     family: Family,
+    mode: ReplayMode,
     messages: Vec<Message>,
     calls: Calls,
     /// What the last message is a part of, if it is the agent's words.
@@ -106,8 +137,27 @@ impl Projection {
     }
 
     fn assistant(&mut self, content: &Content, part_of: Option<PartOf>) {
-        let blocks = or_blank(self.said(Role::Assistant, content));
+        let mut blocks = self.said(Role::Assistant, content);
+        // Thinking leads to what is behind it; providers refuse it at the end.
+        while let Some(Block::Opaque(_)) = blocks.last() {
+            blocks.pop();
+        }
         self.fill_missing_results();
+        let has_calls = !is_only_words(&blocks);
+        if has_calls && self.family.words_beside_calls() == WordsBesideCalls::Apart {
+            let (words, calls) = blocks
+                .into_iter()
+                .partition::<Vec<_>, _>(|block| matches!(block, Block::Text { .. }));
+            if !words.is_empty() {
+                self.say(words, part_of);
+            }
+            blocks = calls;
+        }
+        self.say(or_blank(blocks), part_of);
+    }
+
+    /// What the agent says, as a message of its own or the next part of its last one.
+    fn say(&mut self, blocks: Vec<Block>, part_of: Option<PartOf>) {
         let only_words = is_only_words(&blocks);
         let goes_on = self.goes_on(part_of);
         match self.messages.last_mut() {
@@ -189,7 +239,7 @@ impl Projection {
         for block in blocks {
             match block {
                 Block::Text { text } if !text.trim().is_empty() => {
-                    said.push(text_block(neutralise(text).into_owned()));
+                    said.push(text_block(self.harmless(role, text)));
                 }
                 Block::ToolUse { id, name, input } if role == Role::Assistant => {
                     said.push(Block::ToolUse {
@@ -208,6 +258,19 @@ impl Projection {
             }
         }
         said
+    }
+
+    /// The text without anything that could be taken for a note, or for framing where framing is
+    /// replayed. The first thing a person says may have framing in front.
+    fn harmless(&self, role: Role, text: &str) -> String {
+        let text = neutralise(text);
+        match (self.mode, role) {
+            (ReplayMode::Clean, _) => text.into_owned(),
+            (ReplayMode::Framed, Role::User) => hygiene::neutralise_words(&text).into_owned(),
+            (ReplayMode::Framed, Role::Assistant | Role::Tool) => {
+                hygiene::neutralise(&text).into_owned()
+            }
+        }
     }
 
     fn push_user(&mut self, blocks: Vec<Block>) {
@@ -235,7 +298,7 @@ impl Projection {
         let content = if content.trim().is_empty() {
             NO_OUTPUT.to_owned()
         } else {
-            neutralise(content).into_owned()
+            self.harmless(Role::Tool, content)
         };
         let result = Block::ToolResult {
             tool_use_id,

@@ -13,6 +13,10 @@ use serde_json::json;
 pub(crate) const NOTE: &str =
     r#"<posted-by job="budget" name="B" at="2026-11-30T08:00:00+01:00"/>"#;
 
+/// What a connector puts before a person's words.
+pub(crate) const FRAMING: &str =
+    "Sender (untrusted metadata):\n```json\n{\"name\": \"Ana\"}\n```\n\n";
+
 pub(crate) fn entry(role: Role, content: Content, provenance: Provenance) -> Entry {
     Entry {
         session_key: SessionKey::from_stored("console:direct:me"),
@@ -33,6 +37,38 @@ pub(crate) fn user(text: &str) -> Entry {
     entry(
         Role::User,
         Content::Text(text.to_owned()),
+        Provenance::default(),
+    )
+}
+
+/// A person's words whose framing was taken off.
+pub(crate) fn framed(text: &str) -> Entry {
+    Entry {
+        framed: Some(Content::Text(format!("{FRAMING}{text}"))),
+        ..user(text)
+    }
+}
+
+/// Words with the thinking of several providers before and behind them.
+pub(crate) fn thought(text: &str) -> Entry {
+    let mut blocks = vec![
+        Block::Opaque(json!({"type": "thinking", "thinking": "hm", "signature": "s"})),
+        Block::Opaque(
+            json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x"}),
+        ),
+        Block::Opaque(json!({"type": "thought_signature", "signature": "s"})),
+        Block::Opaque(
+            json!({"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}}),
+        ),
+        Block::Text {
+            text: text.to_owned(),
+        },
+    ];
+    blocks.push(blocks[0].clone());
+    blocks.push(blocks[1].clone());
+    entry(
+        Role::Assistant,
+        Content::Blocks(blocks),
         Provenance::default(),
     )
 }
@@ -100,6 +136,10 @@ pub(crate) fn result(id: &str, content: &str) -> Entry {
 #[derive(Debug, Clone)]
 pub(crate) enum Row {
     User(String),
+    Framed(String),
+    /// Older than the removal of framing.
+    FramedInPlace(String),
+    Thought(String),
     Reply(String, usize),
     Delivery(String),
     Old(String),
@@ -123,6 +163,9 @@ fn any_words() -> impl Strategy<Value = String> {
 pub(crate) fn any_row() -> impl Strategy<Value = Row> {
     prop_oneof![
         3 => any_words().prop_map(Row::User),
+        1 => any_words().prop_map(Row::Framed),
+        1 => any_words().prop_map(Row::FramedInPlace),
+        1 => any_words().prop_map(Row::Thought),
         3 => (any_words(), 1_usize..4).prop_map(|(words, parts)| Row::Reply(words, parts)),
         3 => any_words().prop_map(Row::Delivery),
         1 => any_words().prop_map(Row::Old),
@@ -144,6 +187,14 @@ pub(crate) fn rows_of(shapes: &[Row]) -> Vec<Entry> {
         };
         match shape {
             Row::User(words) => rows.push(user(&own(words))),
+            Row::Framed(words) => rows.push(framed(&own(words))),
+            Row::FramedInPlace(words) => {
+                rows.push(user(&format!(
+                    "{FRAMING}{}",
+                    own(words).trim_start_matches('\n')
+                )));
+            }
+            Row::Thought(words) => rows.push(thought(&own(words))),
             Row::Reply(words, parts) => {
                 for part in 0..*parts {
                     rows.push(reply(id, &format!("{} part {part}", own(words))));

@@ -1,77 +1,93 @@
-//! What providers check of the messages they are sent, on the JSON.
+//! What providers check of a request, written from their documents and from what their servers were
+//! seen to refuse. Nothing here knows how requests are made.
 
 use std::collections::HashSet;
 
+use chatcron::replay::Family;
 use serde_json::Value;
 
-/// Panics on what a chat-completions server refuses.
-pub(crate) fn chat_accepts(json: &[Value]) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut seen = HashSet::new();
-    for message in json {
-        let role = message["role"].as_str().unwrap_or("");
-        if role == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or("");
-            let at = open.iter().position(|call| *call == id);
-            assert!(at.is_some(), "a result without its call");
-            open.retain(|call| *call != id);
-        } else {
-            assert!(open.is_empty(), "a call without its result");
-        }
-        let calls = message["tool_calls"]
-            .as_array()
-            .map_or(&[][..], |calls| calls);
-        for call in calls {
-            let id = call["id"].as_str().unwrap_or("");
-            assert!(seen.insert(id), "an id twice");
-            open.push(id);
-            let arguments = call["function"]["arguments"].as_str().unwrap_or("");
-            assert!(serde_json::from_str::<Value>(arguments).is_ok());
-        }
-        let content = &message["content"];
-        if content.is_null() {
-            assert!(!calls.is_empty());
-        } else {
-            assert!(content.as_str().is_some_and(|text| !text.trim().is_empty()));
-        }
+#[path = "validators/anthropic.rs"]
+mod anthropic;
+#[path = "validators/bedrock.rs"]
+mod bedrock;
+#[path = "validators/chat.rs"]
+mod chat;
+#[path = "validators/gemini.rs"]
+mod gemini;
+#[path = "validators/responses.rs"]
+mod responses;
+
+/// Whether a provider takes it, or which rule it breaks.
+pub(crate) type Verdict = Result<(), String>;
+
+/// Asks the validator of a family.
+pub(crate) fn check(family: Family, request: &Value) -> Verdict {
+    match family {
+        Family::OpenAiChat => chat::openai(request),
+        Family::OpenAiResponses => responses::check(request),
+        Family::AnthropicMessages => anthropic::check(request),
+        Family::Gemini => gemini::check(request),
+        Family::BedrockConverse => bedrock::check(request),
+        Family::Mistral => chat::mistral(request),
+        Family::StrictChat => chat::strict(request),
     }
-    assert!(open.is_empty());
 }
 
-/// Panics on what the Messages API refuses.
-pub(crate) fn anthropic_accepts(json: &[Value]) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut seen = HashSet::new();
-    for message in json {
-        let blocks = message["content"]
-            .as_array()
-            .map_or(&[][..], |blocks| blocks);
-        assert!(!blocks.is_empty());
-        let mut answered = Vec::new();
-        let mut text_seen = false;
-        let mut calls = Vec::new();
-        for block in blocks {
-            match block["type"].as_str().unwrap_or("") {
-                "text" => {
-                    text_seen = true;
-                    assert!(!block["text"].as_str().unwrap_or("").trim().is_empty());
-                }
-                "tool_result" => {
-                    assert!(!text_seen, "words before a result");
-                    answered.push(block["tool_use_id"].as_str().unwrap_or(""));
-                }
-                "tool_use" => {
-                    let id = block["id"].as_str().unwrap_or("");
-                    assert!(seen.insert(id) && block["input"].is_object());
-                    calls.push(id);
-                }
-                other => panic!("{other}"),
-            }
-        }
-        open.sort_unstable();
-        answered.sort_unstable();
-        assert_eq!(open, answered);
-        open = calls;
+#[allow(
+    clippy::fn_params_excessive_bools,
+    reason = "it is a condition, as in an assertion"
+)]
+fn require(holds: bool, rule: &str) -> Verdict {
+    if holds { Ok(()) } else { Err(rule.to_owned()) }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Result<&'a [Value], String> {
+    match value.get(key).and_then(Value::as_array) {
+        Some(list) if !list.is_empty() => Ok(list),
+        Some(_) => Err(format!("`{key}` is empty")),
+        None => Err(format!("`{key}` is not a list")),
     }
-    assert!(open.is_empty());
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
+    let text = value.get(key).and_then(Value::as_str);
+    text.ok_or_else(|| format!("`{key}` is not a text"))
+}
+
+fn said<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
+    let text = text(value, key)?;
+    require(!text.trim().is_empty(), "a text is blank")?;
+    Ok(text)
+}
+
+/// Ids of calls, each of which is opened once and answered once.
+#[derive(Default)]
+struct Calls<'a> {
+    seen: HashSet<&'a str>,
+    open: Vec<&'a str>,
+}
+
+impl<'a> Calls<'a> {
+    fn open(&mut self, id: &'a str) -> Verdict {
+        require(self.seen.insert(id), "an id of a call twice")?;
+        self.open.push(id);
+        Ok(())
+    }
+
+    fn answer(&mut self, id: &str) -> Verdict {
+        let at = self.open.iter().position(|open| *open == id);
+        let at = at.ok_or("a result that no call waits for")?;
+        self.open.remove(at);
+        Ok(())
+    }
+
+    fn none_open(&self) -> Verdict {
+        require(self.open.is_empty(), "a call without its result")
+    }
+}
+
+/// Letters, digits and these, at least one and at most so many.
+fn is_word(word: &str, others: &str, max: usize) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
+    (1..=max).contains(&word.len()) && word.chars().all(fits)
 }

@@ -137,13 +137,22 @@ pub(super) const AGENT_KINDS: &[(&str, &Table)] = &[
     ("echo", &ECHO),
     ("command", &COMMAND),
     ("openai", &OPENAI),
+    ("openai-responses", &OPENAI_RESPONSES),
     ("anthropic", &ANTHROPIC),
+    ("gemini", &GEMINI),
 ];
 
 const ANY_AGENT: &[Key] = &[
     required("kind", Shape::Text, "The kind of agent."),
     key("system", Shape::Text, "The system prompt."),
-    later("replay", "How history is replayed to the model."),
+    key(
+        "replay",
+        Shape::Word {
+            accepted: &["clean", "framed"],
+            later: &[],
+        },
+        "Whether a person's earlier messages are given as words alone, or with a connector's framing. Default: clean.",
+    ),
     later("tools", "What the agent may do."),
 ];
 
@@ -224,10 +233,50 @@ static OPENAI: Table = Table {
     groups: &[
         ANY_AGENT,
         MODEL,
+        &[
+            key(
+                "base_url",
+                Shape::Url,
+                "The API's root with its version. Default: https://api.openai.com/v1.",
+            ),
+            key(
+                "dialect",
+                Shape::Word {
+                    accepted: &["openai", "mistral", "strict"],
+                    later: &[],
+                },
+                "What the server demands of a conversation; `strict` for a model's own chat template. Default: openai.",
+            ),
+        ],
+    ],
+    rules: ONE_API_KEY,
+};
+
+static OPENAI_RESPONSES: Table = Table {
+    what: "an openai-responses agent",
+    doc: "OpenAI's Responses.",
+    groups: &[
+        ANY_AGENT,
+        MODEL,
         &[key(
             "base_url",
             Shape::Url,
             "The API's root with its version. Default: https://api.openai.com/v1.",
+        )],
+    ],
+    rules: ONE_API_KEY,
+};
+
+static GEMINI: Table = Table {
+    what: "a gemini agent",
+    doc: "Gemini's generateContent.",
+    groups: &[
+        ANY_AGENT,
+        MODEL,
+        &[key(
+            "base_url",
+            Shape::Url,
+            "The API's root with its version. Default: https://generativelanguage.googleapis.com/v1beta.",
         )],
     ],
     rules: ONE_API_KEY,

@@ -1,0 +1,198 @@
+//! Gemini's generateContent.
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Agent, AgentError, AgentReply, AgentTurn, Usage,
+    exchange::{
+        Conversation, Endpoint, exchange, missing, permanent, secret_header, tokens, transient,
+    },
+};
+use crate::{
+    directory::{ModelEndpoint, ReplayMode},
+    http_client::HttpSetupError,
+    replay::Family,
+};
+
+/// Asks a model by generateContent.
+#[derive(Debug)]
+pub struct Gemini {
+    endpoint: Endpoint,
+    conversation: Conversation,
+}
+
+impl Gemini {
+    /// A model, with the agent's own system prompt. The model's name is part of the address.
+    ///
+    /// # Errors
+    /// [`HttpSetupError`] if the settings' `base_url` cannot be used.
+    pub fn new(
+        settings: ModelEndpoint,
+        api_key: Option<SecretString>,
+        system: Option<&str>,
+    ) -> Result<Self, HttpSetupError> {
+        let path = if settings.model.contains('/') {
+            format!("{}:generateContent", settings.model)
+        } else {
+            format!("models/{}:generateContent", settings.model)
+        };
+        Ok(Self {
+            endpoint: Endpoint::new(settings, api_key, &path)?,
+            conversation: Conversation::new(system, Family::Gemini),
+        })
+    }
+
+    /// How a person's messages are replayed.
+    #[must_use]
+    pub fn with_replay(mut self, mode: ReplayMode) -> Self {
+        self.conversation.mode = mode;
+        self
+    }
+}
+
+#[async_trait]
+impl Agent for Gemini {
+    async fn reply(
+        &self,
+        turn: &AgentTurn,
+        cancel: &CancellationToken,
+    ) -> Result<AgentReply, AgentError> {
+        let endpoint = &self.endpoint;
+        let mut request = endpoint
+            .client
+            .post(endpoint.url.clone())
+            .json(&self.conversation.body(&endpoint.settings, turn));
+        if let Some(key) = &endpoint.api_key {
+            request = request.header("x-goog-api-key", secret_header(key)?);
+        }
+        read(&exchange(request, cancel).await?)
+    }
+}
+
+fn read(answer: &Value) -> Result<AgentReply, AgentError> {
+    let blocked = answer.pointer("/promptFeedback/blockReason");
+    let Some(candidate) = answer.pointer("/candidates/0") else {
+        return Err(match blocked {
+            Some(_) => permanent("the model's server refused the request (`promptFeedback`)"),
+            None => missing("candidates[0]"),
+        });
+    };
+    let empty = Vec::new();
+    let parts = match candidate.pointer("/content/parts") {
+        Some(Value::Array(parts)) => parts,
+        // A candidate that says nothing has no parts, and a reason.
+        None if candidate.get("finishReason").is_some() => &empty,
+        Some(_) | None => return Err(missing("candidates[0].content.parts")),
+    };
+    let mut text = String::new();
+    for part in parts {
+        if part.get("functionCall").is_some() {
+            return Err(permanent(
+                "the model's answer has a `functionCall` part, though no tool was offered",
+            ));
+        }
+        let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
+        match part.get("text") {
+            Some(Value::String(words)) if !is_thought => text.push_str(words),
+            Some(Value::String(_)) | None => {}
+            Some(_) => return Err(missing("candidates[0].content.parts[].text")),
+        }
+    }
+    if text.trim().is_empty() {
+        return Err(without_words(candidate));
+    }
+    Ok(AgentReply {
+        interior: Vec::new(),
+        text,
+        usage: answer
+            .get("usageMetadata")
+            .filter(|usage| usage.is_object())
+            .map(usage),
+    })
+}
+
+/// Thinking is part of the answer that is paid for.
+fn usage(usage: &Value) -> Usage {
+    Usage {
+        input_tokens: tokens(usage, "promptTokenCount"),
+        output_tokens: tokens(usage, "candidatesTokenCount") + tokens(usage, "thoughtsTokenCount"),
+    }
+}
+
+/// An answer without words: by rule, or by chance.
+fn without_words(candidate: &Value) -> AgentError {
+    match candidate.get("finishReason").and_then(Value::as_str) {
+        Some("MAX_TOKENS") => permanent(
+            "the model's answer has no words: `max_tokens` was used up before the first (`MAX_TOKENS`)",
+        ),
+        Some("SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII") => {
+            permanent("the model's server withheld the answer (`finishReason`)")
+        }
+        Some(_) | None => transient("the model's answer has no words (`candidates[0].content`)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_joined_without_thoughts_and_all_output_is_counted() {
+        let reply = read(&json!({
+            "candidates": [{"content": {"role": "model", "parts": [
+                {"text": "hm", "thought": true},
+                {"text": "one ", "thoughtSignature": "s"},
+                {"text": "two"},
+            ]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 7, "thoughtsTokenCount": 5},
+        }))
+        .unwrap();
+        assert_eq!(reply.text, "one two");
+        let counted = Usage {
+            input_tokens: 3,
+            output_tokens: 12,
+        };
+        assert_eq!(reply.usage, Some(counted));
+    }
+
+    #[test]
+    fn a_broken_answer_names_the_part_and_has_a_class() {
+        let ended = |reason: &str| json!({"candidates": [{"finishReason": reason}]});
+        let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
+        let table = [
+            (json!({}), "candidates[0]", true),
+            (json!({"candidates": []}), "candidates[0]", true),
+            (
+                json!({"promptFeedback": {"blockReason": "SAFETY"}}),
+                "promptFeedback",
+                true,
+            ),
+            (json!({"candidates": [{}]}), "content.parts", true),
+            (parts(json!("words")), "content.parts", true),
+            (parts(json!([{"text": 5}])), "parts[].text", true),
+            (
+                parts(json!([{"functionCall": {"name": "x"}}])),
+                "functionCall",
+                true,
+            ),
+            (ended("SAFETY"), "withheld", true),
+            (ended("MAX_TOKENS"), "max_tokens", true),
+            (ended("STOP"), "no words", false),
+            (parts(json!([])), "no words", false),
+        ];
+        for (answer, part, permanent) in table {
+            let error = read(&answer).unwrap_err();
+            assert!(error.to_string().contains(part), "{answer}: {error}");
+            assert_eq!(
+                matches!(error, AgentError::Permanent { .. }),
+                permanent,
+                "{answer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! OpenAI's Responses.
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Agent, AgentError, AgentReply, AgentTurn, Usage,
+    exchange::{Conversation, Endpoint, exchange, missing, permanent, tokens, transient},
+};
+use crate::{
+    directory::{ModelEndpoint, ReplayMode},
+    http_client::HttpSetupError,
+    replay::Family,
+};
+
+/// Asks a model by Responses.
+#[derive(Debug)]
+pub struct OpenAiResponses {
+    endpoint: Endpoint,
+    conversation: Conversation,
+}
+
+impl OpenAiResponses {
+    /// A model, with the agent's own system prompt. A key is sent as a bearer token.
+    ///
+    /// # Errors
+    /// [`HttpSetupError`] if the settings' `base_url` cannot be used.
+    pub fn new(
+        settings: ModelEndpoint,
+        api_key: Option<SecretString>,
+        system: Option<&str>,
+    ) -> Result<Self, HttpSetupError> {
+        Ok(Self {
+            endpoint: Endpoint::new(settings, api_key, "responses")?,
+            conversation: Conversation::new(system, Family::OpenAiResponses),
+        })
+    }
+
+    /// How a person's messages are replayed.
+    #[must_use]
+    pub fn with_replay(mut self, mode: ReplayMode) -> Self {
+        self.conversation.mode = mode;
+        self
+    }
+}
+
+#[async_trait]
+impl Agent for OpenAiResponses {
+    async fn reply(
+        &self,
+        turn: &AgentTurn,
+        cancel: &CancellationToken,
+    ) -> Result<AgentReply, AgentError> {
+        let endpoint = &self.endpoint;
+        let mut request = endpoint
+            .client
+            .post(endpoint.url.clone())
+            .json(&self.conversation.body(&endpoint.settings, turn));
+        if let Some(key) = &endpoint.api_key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        read(&exchange(request, cancel).await?)
+    }
+}
+
+fn read(answer: &Value) -> Result<AgentReply, AgentError> {
+    if word(answer, "/status") == Some("failed") {
+        return Err(failed(answer));
+    }
+    let items = answer
+        .get("output")
+        .and_then(Value::as_array)
+        .ok_or_else(|| missing("output"))?;
+    let mut texts = Vec::new();
+    let mut refused = false;
+    for item in items {
+        match word(item, "/type") {
+            Some("message") => {}
+            Some("function_call") => {
+                return Err(permanent(
+                    "the model's answer has a `function_call`, though no tool was offered",
+                ));
+            }
+            Some(_) => continue,
+            None => return Err(missing("output[].type")),
+        }
+        let parts = item
+            .get("content")
+            .and_then(Value::as_array)
+            .ok_or_else(|| missing("output[].content"))?;
+        for part in parts {
+            match word(part, "/type") {
+                Some("output_text") => {
+                    let text = word(part, "/text");
+                    texts.push(text.ok_or_else(|| missing("output[].content[].text"))?);
+                }
+                Some("refusal") => refused = true,
+                Some(_) | None => {}
+            }
+        }
+    }
+    let text = texts.concat();
+    if text.trim().is_empty() {
+        return Err(if refused {
+            permanent("the model refused to answer (`refusal`)")
+        } else {
+            without_words(answer)
+        });
+    }
+    Ok(AgentReply {
+        interior: Vec::new(),
+        text,
+        usage: answer
+            .get("usage")
+            .filter(|usage| usage.is_object())
+            .map(|usage| Usage {
+                input_tokens: tokens(usage, "input_tokens"),
+                output_tokens: tokens(usage, "output_tokens"),
+            }),
+    })
+}
+
+fn word<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}
+
+/// A response that the server itself calls failed.
+fn failed(answer: &Value) -> AgentError {
+    match word(answer, "/error/code") {
+        Some("rate_limit_exceeded") => {
+            transient("the model's server gave up on the answer (`rate_limit_exceeded`)")
+        }
+        Some("invalid_prompt") => {
+            permanent("the model's server refused the request (`invalid_prompt`)")
+        }
+        Some(_) | None => transient("the model's server gave up on the answer (`failed`)"),
+    }
+}
+
+/// An answer without words: by rule, or by chance.
+fn without_words(answer: &Value) -> AgentError {
+    match word(answer, "/incomplete_details/reason") {
+        Some("content_filter") => {
+            permanent("the model's server withheld the answer (`content_filter`)")
+        }
+        Some("max_output_tokens") => permanent(
+            "the model's answer has no words: `max_tokens` was used up before the first (`max_output_tokens`)",
+        ),
+        Some(_) | None => transient("the model's answer has no words (`output`)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_the_text_of_its_messages_and_its_counts() {
+        let reply = read(&json!({
+            "status": "completed",
+            "output": [
+                {"type": "reasoning", "id": "r", "summary": []},
+                {"type": "message", "role": "assistant", "content": [
+                    {"type": "output_text", "text": "one ", "annotations": []},
+                    {"type": "output_text", "text": "two"},
+                ]},
+            ],
+            "usage": {"input_tokens": 3, "output_tokens": 7},
+        }))
+        .unwrap();
+        assert_eq!(reply.text, "one two");
+        let counted = Usage {
+            input_tokens: 3,
+            output_tokens: 7,
+        };
+        assert_eq!(reply.usage, Some(counted));
+    }
+
+    #[test]
+    fn a_broken_answer_names_the_part_and_has_a_class() {
+        let part = |part: Value| json!({"output": [{"type": "message", "content": [part]}]});
+        let ended = |reason: &str| json!({"output": [], "incomplete_details": {"reason": reason}});
+        let failed = |code: &str| json!({"status": "failed", "error": {"code": code}});
+        let table = [
+            (json!({}), "`output`", true),
+            (json!({"output": "words"}), "`output`", true),
+            (json!({"output": [{}]}), "output[].type", true),
+            (
+                json!({"output": [{"type": "message", "content": "x"}]}),
+                "output[].content",
+                true,
+            ),
+            (part(json!({"type": "output_text"})), "content[].text", true),
+            (
+                part(json!({"type": "refusal", "refusal": "no"})),
+                "refused",
+                true,
+            ),
+            (
+                json!({"output": [{"type": "function_call"}]}),
+                "function_call",
+                true,
+            ),
+            (ended("max_output_tokens"), "max_tokens", true),
+            (ended("content_filter"), "withheld", true),
+            (json!({"output": []}), "no words", false),
+            (failed("invalid_prompt"), "invalid_prompt", true),
+            (failed("rate_limit_exceeded"), "rate_limit", false),
+            (failed("server_error"), "failed", false),
+        ];
+        for (answer, part, permanent) in table {
+            let error = read(&answer).unwrap_err();
+            assert!(error.to_string().contains(part), "{answer}: {error}");
+            assert_eq!(
+                matches!(error, AgentError::Permanent { .. }),
+                permanent,
+                "{answer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The messages of a Bedrock Converse request.
+
+use serde_json::{Value, json};
+
+use super::{Message, object};
+use crate::transcript::{Block, Role};
+
+pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
+    messages
+        .iter()
+        .map(|message| {
+            let role = match message.role {
+                Role::User | Role::Tool => "user",
+                Role::Assistant => "assistant",
+            };
+            let content: Vec<Value> = message.blocks.iter().map(block).collect();
+            json!({"role": role, "content": content})
+        })
+        .collect()
+}
+
+fn block(block: &Block) -> Value {
+    match block {
+        Block::Text { text } => json!({"text": text}),
+        Block::ToolUse { id, name, input } => {
+            json!({"toolUse": {"toolUseId": id, "name": name, "input": object(input)}})
+        }
+        Block::ToolResult {
+            tool_use_id,
+            content,
+            is_error,
+        } => {
+            let status = if *is_error { "error" } else { "success" };
+            json!({"toolResult": {
+                "toolUseId": tool_use_id,
+                "content": [{"text": content}],
+                "status": status,
+            }})
+        }
+        Block::Opaque(value) => value.clone(),
+    }
+}
