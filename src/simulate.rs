@@ -22,7 +22,7 @@ mod timeline;
 mod world;
 mod written;
 
-pub use event::{Event, Happening, Sink};
+pub use event::{Event, Happening, SendState, Sink};
 pub use expect::{Checker, Expect, Unmet};
 pub use fingerprint::zones_fingerprint;
 pub use histogram::Histogram;

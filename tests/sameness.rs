@@ -3,21 +3,22 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "sameness/ledger.rs"]
+mod ledger;
 #[path = "support/stepping.rs"]
 mod stepping;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chatcron::{
-    ids::JobId,
-    occurrence::{OccurrenceRef, Outcome},
-    policy::{Effect, JournalEntry},
-    simulate::{
-        ClockStep, Event, Failing, Happening, Outage, Rate, RunTime, Scenario, Simulation, Sink,
-    },
-    store::{RunFilter, Store},
+    ids::{JobId, RunId},
+    occurrence::Slot,
+    policy::JournalEntry,
+    simulate::{ClockStep, Failing, Outage, Rate, RunTime, Scenario, Simulation},
+    store::{OutboxScope, RunFilter, Store},
 };
 use jiff::{SignedDuration, Timestamp};
+use ledger::{Ledger, REFUSED, SHOWN, spelled};
 use stepping::{JobsWorld, Stepping};
 
 const JOBS: &str = r#"
@@ -25,7 +26,7 @@ timezone = "Europe/Berlin"
 max_concurrent = 3
 
 [jobs.night]
-daily   = "02:30"
+daily   = ["02:15", "02:30"]
 prompt  = "night"
 deliver = "me"
 
@@ -233,6 +234,7 @@ fn everything() -> Story {
     let failures = BTreeMap::from([(id("fails"), vec![Failing::Rate(Rate::ALWAYS)])]);
     let world = JobsWorld {
         times,
+        refused: BTreeSet::new(),
         failing: vec![id("fails")],
         outages: outages
             .iter()
@@ -249,6 +251,10 @@ fn everything() -> Story {
             clock_steps,
             run_times,
             failures,
+            channel_failures: BTreeMap::from([
+                ("me".parse().unwrap(), Rate(400_000)),
+                ("ops".parse().unwrap(), Rate(300_000)),
+            ]),
             ..Scenario::default()
         },
         world,
@@ -278,6 +284,7 @@ fn queued_over_a_step_back() -> Story {
         world: JobsWorld {
             times: jobs.iter().map(|job| (id(job), time)).collect(),
             failing: Vec::new(),
+            refused: BTreeSet::new(),
             outages: Vec::new(),
             clock_steps: vec![(step.at, step.by)],
         },
@@ -325,98 +332,11 @@ fn every_policy() -> Story {
         world: JobsWorld {
             times: times().collect(),
             failing: vec![id("pauses")],
+            refused: BTreeSet::new(),
             outages: vec![(outage.from, outage.to)],
             clock_steps: vec![(step.at, step.by)],
         },
     }
-}
-
-/// What was decided about each job, in order; and each attempt.
-#[derive(Debug, Default, PartialEq)]
-struct Ledger {
-    decisions: BTreeMap<JobId, Vec<String>>,
-    attempts: BTreeMap<JobId, Vec<String>>,
-}
-
-impl Ledger {
-    fn decided(&mut self, job: &JobId, line: String) {
-        self.decisions.entry(job.clone()).or_default().push(line);
-    }
-
-    fn attempted(&mut self, job: &JobId, line: String) {
-        self.attempts.entry(job.clone()).or_default().push(line);
-    }
-}
-
-impl Sink for Ledger {
-    fn take(&mut self, event: &Event<'_>) {
-        let Some((_, job)) = event.job else {
-            return;
-        };
-        let at = event.at;
-        match &event.what {
-            Happening::Wait {
-                slot,
-                fire_at,
-                cause,
-                ..
-            } => {
-                self.decided(
-                    job,
-                    format!("{at} wait {slot} {fire_at} {}", cause.as_str()),
-                );
-            }
-            Happening::Start {
-                slot,
-                nominal,
-                fire_at,
-                cause,
-                ..
-            } => {
-                self.decided(
-                    job,
-                    format!("{at} start {slot} {nominal} {fire_at} {}", cause.as_str()),
-                );
-            }
-            Happening::Backoff { slot, until } => {
-                self.decided(job, format!("{at} backoff {slot} {until}"))
-            }
-            Happening::Requeue { slot } => self.decided(job, format!("{at} requeue {slot}")),
-            Happening::End { slot, outcome } => {
-                self.decided(job, format!("{at} end {slot} {}", words(*outcome)))
-            }
-            Happening::Skip(range) => {
-                let reason = range.reason.as_str();
-                self.decided(
-                    job,
-                    format!(
-                        "{at} skip {} {} {} {reason}",
-                        range.first, range.last, range.count
-                    ),
-                );
-            }
-            Happening::Attempt { slot, attempt, .. } => {
-                self.attempted(job, format!("{at} began {slot} {attempt}"))
-            }
-            Happening::AttemptEnd {
-                slot,
-                attempt,
-                fate,
-            } => {
-                let result = fate.to_stored();
-                self.attempted(job, format!("{at} ended {slot} {attempt} {result}"));
-            }
-            Happening::Down
-            | Happening::Up
-            | Happening::ClockStep(_)
-            | Happening::Send { .. }
-            | Happening::Open { .. } => {}
-        }
-    }
-}
-
-fn words(outcome: Outcome) -> String {
-    format!("{} {}", outcome.state(), outcome.reason().unwrap_or("-"))
 }
 
 fn simulated(story: &Story) -> Ledger {
@@ -468,54 +388,28 @@ async fn worked(story: Story) -> Ledger {
             }
         }
     }
-    ledger
-}
-
-fn spelled(now: Timestamp, effect: &Effect) -> String {
-    let slot = |occurrence: &OccurrenceRef| match occurrence {
-        OccurrenceRef::Scheduled(slot) | OccurrenceRef::Backfill(_, slot) => slot.clone(),
-        OccurrenceRef::Manual(request) => panic!("nobody triggered {request}"),
-    };
-    match effect {
-        Effect::Wait { waiting, .. } => {
-            format!(
-                "{now} wait {} {} {}",
-                waiting.slot,
-                waiting.fire_at,
-                waiting.cause.as_str()
-            )
-        }
-        Effect::Start {
-            occurrence,
-            nominal,
-            fire_at,
-            cause,
-            ..
-        } => {
-            format!(
-                "{now} start {} {nominal} {fire_at} {}",
-                slot(occurrence),
-                cause.as_str()
-            )
-        }
-        Effect::Requeue { occurrence } => format!("{now} requeue {}", slot(occurrence)),
-        Effect::Backoff { occurrence, until } => {
-            format!("{now} backoff {} {until}", slot(occurrence))
-        }
-        Effect::End {
-            occurrence,
-            outcome,
-        } => format!("{now} end {} {}", slot(occurrence), words(*outcome)),
-        Effect::Skip(range) => {
-            format!(
-                "{now} skip {} {} {} {}",
-                range.first,
-                range.last,
-                range.count,
-                range.reason.as_str()
-            )
-        }
+    let slots = runs
+        .iter()
+        .filter_map(|run| Some((run.run_id?, run.slot.clone()?)));
+    let slots: BTreeMap<RunId, Slot> = slots.collect();
+    let rows = store.outbox(OutboxScope::All).await.unwrap();
+    let mut tries_of = BTreeMap::new();
+    for tried in stepping.tries() {
+        let row = rows.iter().find(|row| row.key == tried.key).unwrap();
+        let job = &row.posted_by.as_ref().unwrap().job_id;
+        let number = tries_of.entry(row.part_id).or_insert(0);
+        *number += 1;
+        let slot = &slots[&row.run_id.unwrap()];
+        let answer = if tried.refused { REFUSED } else { SHOWN };
+        ledger.sent(job, slot, (tried.at, *number), answer);
     }
+    for row in rows.iter().filter(|row| row.attempts > 0) {
+        let since = row.settled_at.unwrap_or(row.next_attempt_at);
+        let standing = format!("{} {since}", row.state.as_str());
+        let job = &row.posted_by.as_ref().unwrap().job_id;
+        ledger.stands(job, &slots[&row.run_id.unwrap()], row.attempts, standing);
+    }
+    ledger
 }
 
 /// Fails at the first line that differs.
@@ -535,14 +429,18 @@ fn same_lines(said: &BTreeMap<JobId, Vec<String>>, did: &BTreeMap<JobId, Vec<Str
 }
 
 /// What the simulator said, which is what the worker did.
-async fn told_alike(story: Story) -> Ledger {
-    let (mut said, mut did) = (simulated(&story), worked(story).await);
+async fn told_alike(mut story: Story) -> Ledger {
+    let mut said = simulated(&story);
+    // Which tries are refused is drawn; the chats of the worker refuse the same ones.
+    story.world.refused = said.refused.clone();
+    let mut did = worked(story).await;
     // Attempts of runs that overlap are told by time here, and run by run there.
     for lines in said.attempts.values_mut().chain(did.attempts.values_mut()) {
         lines.sort();
     }
     same_lines(&said.decisions, &did.decisions);
     same_lines(&said.attempts, &did.attempts);
+    same_lines(&said.sends, &did.sends);
     assert_eq!(said, did);
     said
 }
@@ -571,10 +469,16 @@ async fn the_worker_decides_as_the_simulator_said_it_would() {
         ("superseded", 1),
         ("backoff", 20),
         ("failed", 10),
-        ("T02:30:00[Europe/Berlin]", 2),
+        ("T02:15:00[Europe/Berlin]", 2),
+        ("+2027-03-28T02:30:00[Europe/Berlin] ", 1),
     ] {
         let found = all.iter().filter(|line| line.contains(what)).count();
         assert!(found >= at_least, "the scenario has only {found} of {what}");
+    }
+    let tries: Vec<&String> = said.sends.values().flatten().collect();
+    for (answer, at_least) in [("refused", 20), ("shown", 60), (" 3 shown", 1)] {
+        let found = tries.iter().filter(|line| line.ends_with(answer)).count();
+        assert!(found >= at_least, "the scenario has only {found} {answer}");
     }
 }
 

@@ -85,7 +85,7 @@ impl Lanes {
     }
 
     pub(super) fn queue_part(&mut self, lane: usize, part: Part) {
-        self.change(lane, |lane| lane.parts.push_back(part));
+        self.change(lane, |lane| lane.add(part));
     }
 
     /// Takes the lane for its first part.
@@ -96,12 +96,12 @@ impl Lanes {
         })
     }
 
-    /// Gives the lane back, with the part in front if it is to be tried again.
+    /// Gives the lane back, with the part if it is to be tried again.
     pub(super) fn give_back(&mut self, lane: usize, again: Option<Part>) {
         self.change(lane, |lane| {
             lane.held = false;
             if let Some(part) = again {
-                lane.parts.push_front(part);
+                lane.add(part);
             }
         });
     }
@@ -174,6 +174,15 @@ impl Lanes {
 }
 
 impl Lane {
+    /// In the store's order: what was begun, then the rest, each by message.
+    fn add(&mut self, part: Part) {
+        let order = |part: &Part| (!part.begun, part.message);
+        let place = self
+            .parts
+            .partition_point(|other| order(other) < order(&part));
+        self.parts.insert(place, part);
+    }
+
     /// How it is found by its runs: not behind parts, which are found by themselves.
     fn runnable(&self, place: usize) -> Option<(IsCatchUp, Timestamp, usize, usize)> {
         if self.held || !self.parts.is_empty() {

@@ -14,8 +14,8 @@ use chatcron::{
     channel::{Ability, Channel, OutgoingPart, TextLimit, TextUnit},
     clock::Clock,
     config::{self, JobsFile},
-    ids::{AgentName, ChannelName, JobId},
-    message::{Receipt, SendAnswer},
+    ids::{AgentName, ChannelName, IdempotencyKey, JobId},
+    message::{Receipt, RefusalScope, SendAnswer},
     outbound::Channels,
     store::{
         Store,
@@ -35,6 +35,8 @@ pub(crate) struct JobsWorld {
     pub(crate) failing: Vec<JobId>,
     pub(crate) outages: Vec<(Timestamp, Timestamp)>,
     pub(crate) clock_steps: Vec<(Timestamp, SignedDuration)>,
+    /// Sends that the chats refuse: whose, and when by the machine's clock.
+    pub(crate) refused: BTreeSet<(String, Timestamp)>,
 }
 
 /// A clock that nobody has touched, and what the machine shows more than that.
@@ -102,11 +104,22 @@ impl Agent for SteppingAgent {
     }
 }
 
-/// Shows everything at once.
-struct Accepting(Mutex<u64>);
+/// One try to send a part.
+#[derive(Debug, Clone)]
+pub(crate) struct Try {
+    pub(crate) at: Timestamp,
+    pub(crate) key: IdempotencyKey,
+    pub(crate) refused: bool,
+}
+
+/// Shows everything at once that it is not told to refuse.
+struct Chats {
+    refused: BTreeSet<(String, Timestamp)>,
+    tries: Mutex<Vec<Try>>,
+}
 
 #[async_trait]
-impl Channel for Accepting {
+impl Channel for Chats {
     fn ability(&self) -> Ability {
         Ability::Blind
     }
@@ -118,11 +131,23 @@ impl Channel for Accepting {
         }
     }
 
-    async fn send(&self, _: &OutgoingPart, now: Timestamp) -> SendAnswer {
-        let mut shown = self.0.lock().unwrap();
-        *shown += 1;
+    async fn send(&self, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
+        let refused = self.refused.contains(&(part.speaker.clone(), now));
+        let mut tries = self.tries.lock().unwrap();
+        tries.push(Try {
+            at: now,
+            key: part.key.clone(),
+            refused,
+        });
+        if refused {
+            return SendAnswer::Refused {
+                retry_after: None,
+                scope: RefusalScope::Chat,
+                why: "as told".to_owned(),
+            };
+        }
         SendAnswer::Receipt(Receipt {
-            message_id: shown.to_string(),
+            message_id: tries.len().to_string(),
             shown_at: Some(now),
         })
     }
@@ -135,7 +160,7 @@ pub(crate) struct Stepping {
     file: JobsFile,
     world: JobsWorld,
     ends: Arc<Mutex<BTreeSet<Timestamp>>>,
-    channel: Arc<Accepting>,
+    channel: Arc<Chats>,
     worker: Option<Worker>,
     folder: tempfile::TempDir,
 }
@@ -161,9 +186,12 @@ impl Stepping {
                 offset: Mutex::default(),
             }),
             file: read(jobs, from),
-            world,
             ends: Arc::default(),
-            channel: Arc::new(Accepting(Mutex::default())),
+            channel: Arc::new(Chats {
+                refused: world.refused.clone(),
+                tries: Mutex::default(),
+            }),
+            world,
             worker: None,
             folder,
         };
@@ -174,6 +202,11 @@ impl Stepping {
     /// Where every decision is written.
     pub(crate) fn journal(&self) -> PathBuf {
         self.folder.path().join("journal.jsonl")
+    }
+
+    /// Every try to send something, in order.
+    pub(crate) fn tries(&self) -> Vec<Try> {
+        self.channel.tries.lock().unwrap().clone()
     }
 
     async fn start(&mut self) {
@@ -256,7 +289,7 @@ impl Stepping {
                 let journal = std::fs::metadata(self.folder.path().join("journal.jsonl"));
                 let seen = (
                     journal.map(|found| found.len()).unwrap_or(0),
-                    *self.channel.0.lock().unwrap(),
+                    self.channel.tries.lock().unwrap().len(),
                     self.ends.lock().unwrap().len(),
                     next_wake,
                 );
