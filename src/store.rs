@@ -29,7 +29,7 @@ pub mod sqlite;
 pub use crate::policy::AttemptFate;
 pub use error::{Conflict, StoreError};
 pub use job_rows::{
-    AttemptEnd, JobCommit, JobSource, Route, StoredJob, StretchChange, Target, Written,
+    AttemptEnd, JobCommit, JobDigest, JobSource, Route, StoredJob, StretchChange, Target, Written,
 };
 pub use outbox_rows::{
     ClaimedPart, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
@@ -124,6 +124,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// All jobs that are not removed, by id.
     async fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;
+
+    /// All jobs that are not removed, as far as a jobs file needs to know which it changes.
+    async fn job_digests(&self) -> Result<Vec<JobDigest>, StoreError>;
 
     /// Commits decisions: state, ledger, runs, the end of an attempt with its rows and messages.
     /// Each item is fenced by the job's version, and an attempt's end by its epoch too.

@@ -37,6 +37,17 @@ pub struct StoredJob {
     pub removed_at: Option<Timestamp>,
 }
 
+/// What a job's definition is, without the definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobDigest {
+    /// The job.
+    pub job_id: JobId,
+    /// Where it is defined.
+    pub source: JobSource,
+    /// [`Job::digest`] of its definition, by the version that stored it.
+    pub digest: String,
+}
+
 /// Where a job is defined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

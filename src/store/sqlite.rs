@@ -21,9 +21,9 @@ use crate::{
     policy::LaneQueue,
     store::{
         AttemptRow, ClaimRequest, Claimed, DiagnosticRow, InboundMessage, Interrupted, JobCommit,
-        LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution, Results,
-        RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId,
-        Written,
+        JobDigest, LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution,
+        Results, RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf,
+        WorkerId, Written,
     },
     transcript::Entry,
 };
@@ -192,6 +192,10 @@ impl Store for SqliteStore {
 
     async fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError> {
         self.read(jobs::named(&self.readers, ids).await)
+    }
+
+    async fn job_digests(&self) -> Result<Vec<JobDigest>, StoreError> {
+        self.read(jobs::digests(&self.readers).await)
     }
 
     async fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError> {

@@ -1,12 +1,14 @@
 //! A jobs file, applied: what was added, changed and removed.
 
+use std::collections::{HashMap, HashSet};
+
 use jiff::Timestamp;
 
 use crate::{
     ids::{JobId, RunId},
     job::Job,
     policy::OwnedEvent,
-    store::{JobSource, StoreError, StoredJob},
+    store::{JobDigest, JobSource, Store, StoreError},
 };
 
 use super::{Change, Decider, Worker};
@@ -71,37 +73,41 @@ pub async fn apply_jobs(
     let chats = decider.chats.values().cloned().collect();
     store.set_chats(chats, now).await?;
     let source = JobSource::File(file.to_owned());
-    let stored = store.all_jobs().await?;
-    let of_id = |id: &JobId| stored.iter().find(|stored| stored.job.id == *id);
+    let stored = store.job_digests().await?;
+    let stored: HashMap<_, _> = stored.iter().map(|known| (&known.job_id, known)).collect();
     let mut result = JobsChange::default();
     let mut changes = Vec::new();
+    let mut differ = Vec::new();
     for job in jobs {
-        match of_id(&job.id) {
-            Some(StoredJob {
+        match stored.get(&job.id) {
+            Some(JobDigest {
                 source: JobSource::Runtime(creator),
                 ..
             }) => {
                 let why = format!("the id is taken by a job that {creator} created at run time");
                 result.refused.push((job.id.clone(), why));
             }
-            Some(present) if present.job == *job && present.source == source => {
+            Some(known) if known.source == source && known.digest == job.digest() => {
                 result.unchanged += 1;
             }
-            Some(_) | None => {
-                changes.push(Change::define(job.clone(), source.clone()));
-            }
+            Some(known) if known.source == source => differ.push(job),
+            Some(_) | None => changes.push(Change::define(job.clone(), source.clone())),
         }
     }
-    let is_gone = |present: &StoredJob| {
-        let id = &present.job.id;
-        let of_a_file = matches!(present.source, JobSource::File(_));
-        of_a_file && !bad.contains(id) && jobs.iter().all(|job| job.id != *id)
-    };
-    let gone = stored.iter().filter(|present| is_gone(present));
-    changes.extend(gone.map(|present| Change::new(present.job.id.clone(), OwnedEvent::Removed)));
+    let differ = changed_jobs(store, differ).await?;
+    result.unchanged += differ.unchanged;
+    let defined = differ.changed.into_iter();
+    changes.extend(defined.map(|job| Change::define(job.clone(), source.clone())));
+    let kept: HashSet<&JobId> = jobs.iter().map(|job| &job.id).chain(bad).collect();
+    let of_a_file = |known: &&JobDigest| matches!(known.source, JobSource::File(_));
+    let mut gone: Vec<_> = stored.values().copied().filter(of_a_file).collect();
+    gone.retain(|known| !kept.contains(&known.job_id));
+    gone.sort_by_key(|known| &known.job_id);
+    let gone = gone.into_iter();
+    changes.extend(gone.map(|known| Change::new(known.job_id.clone(), OwnedEvent::Removed)));
     let answers = decider.apply(&changes, now).await?;
     for (change, answer) in changes.into_iter().zip(answers) {
-        let known = of_id(&change.job_id).is_some();
+        let known = stored.contains_key(&change.job_id);
         if let Ok(applied) = &answer {
             result.ended.extend(&applied.written.ended);
         }
@@ -113,4 +119,28 @@ pub async fn apply_jobs(
         }
     }
     Ok(result)
+}
+
+struct Differing<'a> {
+    changed: Vec<&'a Job>,
+    unchanged: usize,
+}
+
+/// Which of these jobs are defined otherwise. Another version may have stored the same definition in
+/// other words, under another digest.
+async fn changed_jobs<'a>(
+    store: &dyn Store,
+    jobs: Vec<&'a Job>,
+) -> Result<Differing<'a>, StoreError> {
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.id.clone()).collect();
+    let stored = store.jobs(&ids).await?;
+    let stored: HashMap<_, _> = stored.iter().map(|known| (&known.job.id, known)).collect();
+    let (same, changed): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| {
+        let known = stored.get(&job.id);
+        known.is_some_and(|known| known.job == **job)
+    });
+    Ok(Differing {
+        changed,
+        unchanged: same.len(),
+    })
 }

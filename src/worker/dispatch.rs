@@ -10,8 +10,9 @@ use crate::{
 
 use super::{BATCH, Change, ChangeError, Worker};
 
-/// How many batches of due jobs are decided on before the lanes are looked at.
-const BATCHES_A_STEP: usize = 64;
+/// How many batches of due jobs are decided on before the lanes are looked at: after a long
+/// downtime the first runs begin while the rest is still accounted for.
+const BATCHES_A_STEP: usize = 4;
 
 /// What came of telling a job what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,9 +26,9 @@ use chatcron::{
     policy::LaneQueue,
     store::{
         AttemptRow, ClaimRequest, Claimed, DiagnosticRow, InboundMessage, Interrupted, JobCommit,
-        LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution, Results,
-        RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId,
-        Written, sqlite::SqliteStore,
+        JobDigest, LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution,
+        Results, RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf,
+        WorkerId, Written, sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -125,6 +125,7 @@ pointed! {
         fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
         fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
         fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;
+        fn job_digests(&self) -> Result<Vec<JobDigest>, StoreError>;
         fn chats(&self) -> Result<Vec<Chat>, StoreError>;
         fn lane_queues(&self, now: Timestamp, limits: LaneLimits) -> Result<Vec<LaneQueue>, StoreError>;
         fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;

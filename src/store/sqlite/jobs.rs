@@ -7,7 +7,7 @@ use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use crate::{
     directory::Chat,
     ids::JobId,
-    store::{JobSource, StoredJob},
+    store::{JobDigest, JobSource, StoredJob},
 };
 
 use super::{
@@ -38,6 +38,9 @@ const ALL: &str = jobs!(
     "FROM jobs AS j JOIN definitions AS d ON d.digest = j.digest \
      WHERE j.removed_at IS NULL ORDER BY j.job_id"
 );
+
+const DIGESTS: &str = "\
+SELECT job_id, source, digest FROM jobs WHERE removed_at IS NULL";
 
 const NEXT_WAKE: &str = "\
 SELECT min(wake_at) AS wake_at FROM jobs WHERE wake_at IS NOT NULL AND removed_at IS NULL";
@@ -76,6 +79,19 @@ pub(super) async fn named(pool: &SqlitePool, ids: &[JobId]) -> Fallible<Vec<Stor
 
 pub(super) async fn all(pool: &SqlitePool) -> Fallible<Vec<StoredJob>> {
     decode(&sqlx::query(ALL).fetch_all(pool).await?)
+}
+
+pub(super) async fn digests(pool: &SqlitePool) -> Fallible<Vec<JobDigest>> {
+    let rows = sqlx::query(DIGESTS).fetch_all(pool).await?;
+    let digests = rows.iter().map(|row| {
+        let row = Columns::of(row, "jobs", "job_id");
+        Ok(JobDigest {
+            job_id: row.word("job_id", |id| JobId::new(id).ok())?,
+            source: row.word("source", JobSource::from_stored)?,
+            digest: row.get("digest")?,
+        })
+    });
+    digests.collect()
 }
 
 pub(super) async fn next_wake(pool: &SqlitePool) -> Fallible<Option<Timestamp>> {
