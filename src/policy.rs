@@ -11,7 +11,7 @@ pub mod outbox;
 mod state;
 
 pub use admit::{DeliveryHead, Grant, LaneQueue, RunHead, TurnHead, YIELD_AFTER, admit};
-pub use decide::{ON_TIME, QUEUE_MAX, decide};
+pub use decide::{ON_TIME, QUEUE_MAX, decide, decide_from};
 pub use journal::{Decided, JournalEntry, OwnedEvent, Recheck, decide_and_keep, recheck};
 pub use state::{
     ActiveRun, AttemptFate, AttemptResult, Decision, Effect, Event, JobPlan, JobState, Pause,

@@ -29,8 +29,13 @@ pub const ON_TIME: SignedDuration = SignedDuration::from_secs(30);
 /// Total: every event is answered in every state. An event about a run that is not active (its end
 /// was decided already) changes nothing.
 pub fn decide(plan: &JobPlan, state: &JobState, event: Event<'_>, now: Timestamp) -> Decision {
+    decide_from(plan, state.clone(), event, now)
+}
+
+/// The same, from a state that nobody needs any more.
+pub fn decide_from(plan: &JobPlan, state: JobState, event: Event<'_>, now: Timestamp) -> Decision {
     let mut draft = Draft {
-        state: state.clone(),
+        state,
         effects: Vec::new(),
         refusal: None,
         foreseen: None,

@@ -7,6 +7,7 @@ use crate::{
     occurrence::{Cause, OccurrenceRef, Outcome},
     policy::{
         AttemptResult, Decision, Effect, Event as JobEvent, JobPlan, JobState, Phase, decide,
+        decide_from,
     },
     schedule::{Fate, Planned},
 };
@@ -180,7 +181,12 @@ impl<'s> Alone<'s> {
     /// Whether the policy starts the slot at once, ends it with its attempt, and wants to be woken
     /// for the next one.
     fn is_decided_so(&self, slot: &Planned, end: Timestamp, following: Option<Timestamp>) -> bool {
-        let begun = decide(self.plan, &self.state, JobEvent::WakeUp, slot.nominal);
+        let Decision {
+            state,
+            effects,
+            wake_at,
+            ..
+        } = decide(self.plan, &self.state, JobEvent::WakeUp, slot.nominal);
         let [
             Effect::Start {
                 occurrence,
@@ -189,7 +195,7 @@ impl<'s> Alone<'s> {
                 cause: Cause::Scheduled,
                 merged,
             },
-        ] = &begun.effects[..]
+        ] = &effects[..]
         else {
             return false;
         };
@@ -199,7 +205,7 @@ impl<'s> Alone<'s> {
             attempts_made: 1,
             policies: &self.plan.job.policies,
         };
-        let ended = decide(self.plan, &begun.state, finished, end);
+        let ended = decide_from(self.plan, state, finished, end);
         let is_done = matches!(
             &ended.effects[..],
             [Effect::End { occurrence: of, outcome: Outcome::Done }] if of == occurrence
@@ -214,7 +220,7 @@ impl<'s> Alone<'s> {
         *nominal == slot.nominal
             && *fire_at == slot.nominal
             && merged.is_empty()
-            && begun.wake_at == following
+            && wake_at == following
             && ended.wake_at == following
             && is_done
             && ended.state.cursor == slot.nominal
