@@ -151,6 +151,10 @@ row_id!(
     PartId
 );
 row_id!(
+    /// One incident: a stretch of failures of one job with one cause.
+    IncidentId
+);
+row_id!(
     /// One manual or backfill request; an opaque token to the policy.
     RequestId
 );

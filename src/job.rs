@@ -10,7 +10,7 @@ use crate::ids::{AgentName, ChatName, JobId};
 
 mod policies;
 
-pub use policies::{CatchUp, OnInterrupt, OnUnknown, Overlap, Policies, Retry};
+pub use policies::{Alert, CatchUp, Late, OnInterrupt, OnUnknown, Overlap, Policies, Retry};
 
 /// One validated job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ mod split;
 
 pub use limit::{TextLimit, TextUnit};
 pub use part::{PartReason, PartState};
-pub use place::place;
+pub use place::{alert_place, place};
 pub use split::split;
 
 /// What a message is.

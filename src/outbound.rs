@@ -5,6 +5,7 @@
 //! history in the transaction that records the channel's confirmation. [`verify`] compares that
 //! history with what is outside the database.
 
+pub mod alerts;
 mod channels;
 mod compose;
 mod route;

@@ -6,6 +6,7 @@
 
 mod admit;
 mod decide;
+pub mod incident;
 mod journal;
 pub mod outbox;
 mod state;

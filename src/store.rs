@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod error;
+mod incident_rows;
 mod job_rows;
 mod outbox_rows;
 mod run_rows;
@@ -28,6 +29,7 @@ pub mod sqlite;
 
 pub use crate::policy::AttemptFate;
 pub use error::{Conflict, StoreError};
+pub use incident_rows::{IncidentCommit, IncidentRow, IncidentSignal, Reported};
 pub use job_rows::{
     AttemptEnd, JobCommit, JobDigest, JobSource, Route, StoredJob, StretchChange, Target, Written,
 };
@@ -170,6 +172,25 @@ pub trait Store: Send + Sync + 'static {
     /// Records what became of parts, and frees their lanes. A receipt is evidence, whoever brings it:
     /// it is fenced by the part's state alone. Another answer counts for the attempt under way.
     async fn settle_parts(&self, batch: Vec<PartSettlement>, now: Timestamp) -> Results<()>;
+
+    // Incidents.
+
+    /// What was committed and nobody has decided on, as far as incidents go: oldest first.
+    async fn incident_signals(&self, limit: usize) -> Result<Vec<IncidentSignal>, StoreError>;
+
+    /// The open incidents of these jobs, and of each cause the newest that was alerted about.
+    async fn incidents(&self, jobs: &[JobId]) -> Result<Vec<IncidentRow>, StoreError>;
+
+    /// All incidents that are not over.
+    async fn open_incidents(&self) -> Result<Vec<IncidentRow>, StoreError>;
+
+    /// Commits what was decided about signals: incidents, and messages that tell of them. A pending
+    /// alert of an incident that is over is cancelled. Fenced by the signals.
+    async fn commit_incidents(
+        &self,
+        decided: IncidentCommit,
+        now: Timestamp,
+    ) -> Result<Result<(), Conflict>, StoreError>;
 
     // Sessions.
 

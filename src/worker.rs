@@ -11,6 +11,7 @@ mod dispatch;
 mod execute;
 mod housekeeping;
 mod in_flight;
+mod incidents;
 mod journal;
 mod lanes;
 mod recover;
@@ -148,6 +149,7 @@ impl Worker {
             Scope::Run { job_id, .. } => self.dispatch_if_due(job_id, now).await?,
             Scope::Session(_) => {}
         }
+        self.report_incidents(now).await?;
         self.fill_lanes(now).await?;
         self.next_instant(now).await
     }

@@ -87,7 +87,7 @@ fn denied_warnings_end_with_1() {
 #[test]
 fn warnings_alone_end_with_0() {
     let folder = tempfile::tempdir().unwrap();
-    let past = "timezone = \"UTC\"\n[agents.a]\nkind = \"echo\"\n[jobs.a]\nat = \"2001-01-01T00:00\"\ndeliver = \"history\"\nprompt = \"x\"\n";
+    let past = "timezone = \"UTC\"\n[agents.a]\nkind = \"echo\"\n[jobs.a]\nat = \"2001-01-01T00:00\"\ndeliver = \"history\"\nalert = false\nprompt = \"x\"\n";
     fs::write(folder.path().join("jobs.toml"), past).unwrap();
     let output = chatcron(folder.path()).arg("check").output().unwrap();
     assert_eq!(output.status.code(), Some(0));

@@ -14,7 +14,7 @@ use chatcron::{
     config::{self, Code, Level, Loaded},
     directory::{AgentKind, ChannelConfig, ChatDialect, ReplayMode},
     ids::ChatKind,
-    job::{CatchUp, Deliver, Job, Mode, OnInterrupt, OnUnknown, When},
+    job::{Alert, CatchUp, Deliver, Job, Mode, OnInterrupt, OnUnknown, When},
 };
 use jiff::{SignedDuration, Timestamp, civil};
 
@@ -308,6 +308,13 @@ fn a_job_has_its_own_policies_above_the_defaults() {
         (own.retry.attempts, own.retry.backoff.as_slice()),
         (5, &[minutes(1)][..])
     );
+    let once = |after, cooldown| Alert::Once { after, cooldown };
+    assert_eq!(default.alert, once(3, SignedDuration::ZERO));
+    assert_eq!(own.alert, Alert::Never);
+    let half = &job(&file, "with-half-of-an-alert").policies;
+    assert_eq!(half.alert, once(1, SignedDuration::ZERO));
+    let told = [default, half].map(|policies| policies.alert_to.as_ref().unwrap().as_str());
+    assert_eq!(told, ["me", "ops"]);
     assert_eq!(
         file.retention.unwrap().runs,
         SignedDuration::from_hours(30 * 24)
@@ -451,7 +458,7 @@ fn jobs_as_a_list_are_told_how_to_be_tables() {
 
 #[test]
 fn the_moment_of_reading_tells_past_from_future() {
-    let source = "timezone = \"UTC\"\n[agents.m]\nkind = \"echo\"\n[jobs.a]\nat = \"2026-12-01T12:00\"\ndeliver = \"history\"\nprompt = \"x\"\n";
+    let source = "timezone = \"UTC\"\n[agents.m]\nkind = \"echo\"\n[jobs.a]\nat = \"2026-12-01T12:00\"\ndeliver = \"history\"\nalert = false\nprompt = \"x\"\n";
     let read_file = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
     let codes = |now: &str| -> Vec<Code> {
         let now: Timestamp = now.parse().unwrap();

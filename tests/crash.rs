@@ -108,6 +108,7 @@ fn nobody_dies_and_everything_holds_and_every_kind_of_effect_is_there() {
         "begin_worker",
         "claim",
         "commit",
+        "commit_incidents",
         "finish_turns",
         "keep_context",
         "send",

@@ -77,6 +77,9 @@ pub(super) fn build(reader: &mut Reader<'_>, file: &Fields, defaults: &Fields) -
             }
         }
     }
+    if let Some(found) = defaults.spanned_text("alert_to") {
+        let _ = known.chat(reader, found);
+    }
     known
 }
 

@@ -13,7 +13,7 @@ use super::{
     schedules,
 };
 use crate::{
-    ids::{AgentName, JobId},
+    ids::{AgentName, ChatName, JobId},
     job::{ChatContext, Deliver, Job, Mode, WebhookTarget},
 };
 
@@ -53,11 +53,12 @@ fn assemble(reader: &mut Reader<'_>, entry: &Entry, shared: &Shared<'_>) -> Resu
     let prompt = prompt(reader, fields);
     let mode = mode(reader, entry, shared);
     let schedule = schedules::build(reader, entry, merged, shared.zone);
-    let (prompt, mode, schedule) = (prompt?, mode?, schedule?);
+    let alert_to = alert_to(reader, merged, shared.known);
+    let (prompt, mode, schedule, alert_to) = (prompt?, mode?, schedule?, alert_to?);
     if let Some(because) = merged.wrong_default() {
         return Err(Left::Because(because));
     }
-    let policies = policies::build(merged);
+    let policies = policies::build(merged, alert_to);
     policies::check(reader, entry, merged, &policies, &mode)?;
     Ok(Job {
         id: JobId::new(entry.name.clone()).map_err(|_| Left::Reported)?,
@@ -203,6 +204,22 @@ fn deliver(reader: &mut Reader<'_>, fields: &Fields, known: &Known) -> Result<De
             Ok(Deliver::Chat(chat.name.clone()))
         }
     }
+}
+
+/// The chat that is told of failures. A wrong default is reported once, where it stands.
+fn alert_to(
+    reader: &mut Reader<'_>,
+    merged: Merged<'_>,
+    known: &Known,
+) -> Result<Option<ChatName>, Left> {
+    let Some(found) = merged.of("alert_to").spanned_text("alert_to") else {
+        return Ok(None);
+    };
+    if !merged.own.has("alert_to") && !known.directory.chats.contains_key(found.0) {
+        return Err(Left::Because(String::from("`defaults.alert_to`")));
+    }
+    let chat = known.chat(reader, found)?;
+    Ok(Some(chat.name.clone()))
 }
 
 fn context(

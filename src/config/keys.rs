@@ -102,6 +102,8 @@ pub(super) enum Shape {
     Table(&'static Table),
     /// Text, or a table.
     TextOrTable(&'static Shape, &'static Table),
+    /// `false`, or a table.
+    FalseOrTable(&'static Table),
     /// A table of texts under names of one's own.
     TextMap,
     /// Tables under names of one's own: `[jobs.ID]`.
@@ -236,6 +238,9 @@ impl Shape {
             Self::Table(table) => format!("a table with {}", table.accepted()),
             Self::TextOrTable(text, table) => {
                 format!("{}, or a table with {}", text.accepted(), table.accepted())
+            }
+            Self::FalseOrTable(table) => {
+                format!("`false`, or a table with {}", table.accepted())
             }
             Self::TextMap => String::from("a table of texts"),
             Self::Entries { kind, .. } => {

@@ -12,7 +12,12 @@ use super::{
     problem::{Code, Problem},
     reader::Reader,
 };
-use crate::{job::Job, schedule::Planner, simulate::RunTime};
+use crate::{
+    job::{Alert, Job},
+    message::alert_place,
+    schedule::Planner,
+    simulate::RunTime,
+};
 
 /// How far ahead is looked.
 const AHEAD: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -30,6 +35,7 @@ pub(super) fn look(reader: &mut Reader<'_>, file: &Fields, read: &JobsFile) {
         .filter_map(|job| Some((job, Planner::new(&job.schedule, reader.now).ok()?)))
         .collect();
     herd(reader, file, &planned, read.max_concurrent);
+    untold(reader, file, read);
     let times = read.simulate.iter().flat_map(|written| &written.run_times);
     for (id, time) in times {
         let job = planned.iter().find(|(job, _)| job.id == *id);
@@ -73,7 +79,7 @@ fn herd(reader: &mut Reader<'_>, file: &Fields, planned: &[(&Job, Planner)], roo
         more => format!(" and {more} more"),
     };
     let first = jobs.first().map_or("", |job| job.id.as_str());
-    report(reader, file, first, |span| {
+    report(reader, file, first, WHEN, |span| {
         Problem::warning(
             Code::Herd,
             span,
@@ -85,6 +91,49 @@ fn herd(reader: &mut Reader<'_>, file: &Fields, planned: &[(&Job, Planner)], roo
         .label(format!("{named}{more}"))
         .help("the others wait for a place; move some, or spread them with `jitter = \"5m\"`")
     });
+}
+
+/// Jobs of whose failures nobody would be told.
+fn untold(reader: &mut Reader<'_>, file: &Fields, read: &JobsFile) {
+    let chats = &read.directory.chats;
+    let is_untold = |job: &&Job| {
+        job.enabled && job.policies.alert != Alert::Never && alert_place(job, chats, None).is_none()
+    };
+    let jobs: Vec<&str> = read
+        .jobs
+        .iter()
+        .filter(is_untold)
+        .map(|job| job.id.as_str())
+        .collect();
+    let Some(first) = jobs.first() else {
+        return;
+    };
+    let help = match read.directory.chats.keys().next() {
+        Some(chat) => format!(
+            "name a chat with `alert_to = \"{chat}\"`, here or in `[defaults]`, or say `alert = false`"
+        ),
+        None => {
+            String::from("the file has no chat to tell it in; say `alert = false` if that is meant")
+        }
+    };
+    report(reader, file, first, &["deliver"], |span| {
+        Problem::warning(
+            Code::NobodyTold,
+            span,
+            format!("nobody is told when {} fails", some_of(&jobs)),
+        )
+        .label("this is no chat")
+        .help(help)
+    });
+}
+
+/// The first names of a list, and how many there are more.
+fn some_of(names: &[&str]) -> String {
+    let named = listed(names.iter().take(NAMED).copied(), "or");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} or one of {more} more"),
+    }
 }
 
 /// A job that comes due again before its run has ended: every other slot is skipped.
@@ -105,7 +154,7 @@ fn short_period(
     let Some(gap) = gaps.min().filter(|gap| *gap < time.shortest) else {
         return;
     };
-    report(reader, file, job.id.as_str(), |span| {
+    report(reader, file, job.id.as_str(), WHEN, |span| {
         Problem::warning(
             Code::ShortPeriod,
             span,
@@ -119,17 +168,20 @@ fn short_period(
     });
 }
 
-/// Reports a problem where a job says when it runs.
+/// Where a job says when it runs.
+const WHEN: &[&str] = &["daily", "cron", "every", "at"];
+
+/// Reports a problem where a job has one of these keys.
 fn report(
     reader: &mut Reader<'_>,
     file: &Fields,
     name: &str,
+    keys: &[&str],
     problem: impl FnOnce(Range<usize>) -> Problem,
 ) {
     let Some(entry) = file.entries("jobs").iter().find(|entry| entry.name == name) else {
         return;
     };
-    let keys = ["daily", "cron", "every", "at"];
     if let Some(field) = keys.iter().find_map(|key| entry.fields.field(key)) {
         let problem = problem(field.span.clone());
         let of_job = (&*entry.name, &entry.name_span);

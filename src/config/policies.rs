@@ -8,7 +8,10 @@ use super::{
     problem::{Code, Problem},
     reader::Reader,
 };
-use crate::job::{CatchUp, Mode, OnInterrupt, OnUnknown, Overlap, Policies, Retry};
+use crate::{
+    ids::ChatName,
+    job::{Alert, CatchUp, Late, Mode, OnInterrupt, OnUnknown, Overlap, Policies, Retry},
+};
 
 /// A job's keys above the file's defaults.
 #[derive(Clone, Copy)]
@@ -40,8 +43,8 @@ impl<'a> Merged<'a> {
     }
 }
 
-/// All policies, gaps filled in.
-pub(super) fn build(merged: Merged<'_>) -> Policies {
+/// All policies, gaps filled in. `alert_to` names other things of the file, so it was looked up.
+pub(super) fn build(merged: Merged<'_>, alert_to: Option<ChatName>) -> Policies {
     let standard = Policies::default();
     let duration = |key| merged.of(key).duration(key);
     let word = |key| merged.of(key).text(key);
@@ -78,6 +81,35 @@ pub(super) fn build(merged: Merged<'_>) -> Policies {
         pause_after_failures: merged
             .of("pause_after_failures")
             .integer("pause_after_failures"),
+        retry_after_effects: merged
+            .of("retry_after_effects")
+            .flag("retry_after_effects")
+            .unwrap_or(standard.retry_after_effects),
+        alert: alert(merged),
+        alert_to,
+        late: match word("late") {
+            Some("withhold") => Late::Withhold,
+            Some(_) => Late::Label,
+            None => standard.late,
+        },
+        late_after: duration("late_after").unwrap_or(standard.late_after),
+    }
+}
+
+/// A job that sets `after` alone keeps the `cooldown` of the defaults, and the other way round.
+fn alert(merged: Merged<'_>) -> Alert {
+    if merged.of("alert").flag("alert") == Some(false) {
+        return Alert::Never;
+    }
+    let tables = [merged.own.table("alert"), merged.defaults.table("alert")];
+    let tables = || tables.into_iter().flatten();
+    Alert::Once {
+        after: tables()
+            .find_map(|table| table.integer("after"))
+            .unwrap_or(Alert::AFTER),
+        cooldown: tables()
+            .find_map(|table| table.duration("cooldown"))
+            .unwrap_or(Alert::COOLDOWN),
     }
 }
 

@@ -151,6 +151,8 @@ codes! {
     UnknownJob = "unknown-job",
     /// More jobs come due in one minute than may run at once.
     Herd = "herd",
+    /// Jobs whose failures are told to nobody.
+    NobodyTold = "nobody-told",
     /// A job comes due again before its run has ended.
     ShortPeriod = "short-period",
     /// The job's agent is not the chat's.

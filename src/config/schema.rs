@@ -128,6 +128,7 @@ fn shape(shape: &Shape) -> Value {
         }),
         Shape::Table(inner) => table(inner),
         Shape::TextOrTable(text, inner) => json!({ "oneOf": [self::shape(text), table(inner)] }),
+        Shape::FalseOrTable(inner) => json!({ "oneOf": [{ "const": false }, table(inner)] }),
         Shape::TextMap => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }

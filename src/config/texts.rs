@@ -105,6 +105,7 @@ pub(super) fn read(
         | Shape::OneOrList(_)
         | Shape::Table(_)
         | Shape::TextOrTable(..)
+        | Shape::FalseOrTable(_)
         | Shape::TextMap
         | Shape::Entries { .. }
         | Shape::Later => return Read::NotText,

@@ -32,6 +32,7 @@ pub(super) fn read(
             number(reader, key, (*min, *max), found).map(Value::Number)
         }
         (Shape::Flag, DeValue::Boolean(flag)) => Some(Value::Flag(*flag)),
+        (Shape::FalseOrTable(_), DeValue::Boolean(false)) => Some(Value::Flag(false)),
         (Shape::Duration(_), DeValue::Integer(number)) => {
             reader.report(unitless(key, &number.to_string(), found.span()));
             None
@@ -64,9 +65,10 @@ pub(super) fn read(
                 value,
             }]))
         }
-        (Shape::Table(table) | Shape::TextOrTable(_, table), DeValue::Table(_)) => {
-            sub_table(reader, key, table, found)
-        }
+        (
+            Shape::Table(table) | Shape::TextOrTable(_, table) | Shape::FalseOrTable(table),
+            DeValue::Table(_),
+        ) => sub_table(reader, key, table, found),
         (Shape::TextOrTable(text, _), DeValue::String(_)) => read(reader, key, text, found),
         (Shape::TextMap, DeValue::Table(_)) => text_map(reader, key, found),
         (Shape::Entries { kind, table }, DeValue::Table(entries)) => {

@@ -3,7 +3,13 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::ChatName;
+
 /// All policies of one job, defaults filled in.
+///
+/// Definitions are stored, and told apart by a digest of what is stored. A policy that came later
+/// than the first version is left out where it has its default, so that older definitions stay the
+/// same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policies {
     /// What happens to slots that passed while nothing could start them.
@@ -29,6 +35,21 @@ pub struct Policies {
     /// After how many failed scheduled runs in a row the job pauses itself; `None` for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_after_failures: Option<u32>,
+    /// Whether an attempt that has had effects is tried again like any other.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_after_effects: bool,
+    /// When a person is told that the job fails.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub alert: Alert,
+    /// The chat that is told; `None` for the chat in which the job is answered.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub alert_to: Option<ChatName>,
+    /// What happens to a result that is shown long after its slot.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub late: Late,
+    /// How long after its slot a result is late.
+    #[serde(default = "late_after", skip_serializing_if = "is_usual_late_after")]
+    pub late_after: SignedDuration,
 }
 
 impl Default for Policies {
@@ -44,8 +65,25 @@ impl Default for Policies {
             max_runs: None,
             on_unknown: OnUnknown::Hold,
             pause_after_failures: None,
+            retry_after_effects: false,
+            alert: Alert::default(),
+            alert_to: None,
+            late: Late::default(),
+            late_after: late_after(),
         }
     }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn late_after() -> SignedDuration {
+    SignedDuration::from_hours(3)
+}
+
+fn is_usual_late_after(value: &SignedDuration) -> bool {
+    *value == late_after()
 }
 
 /// What happens to slots that passed while nothing could start them.
@@ -125,4 +163,46 @@ pub enum OnUnknown {
     Hold,
     /// It is sent again under the same key: at least once, declared to `verify`.
     Resend,
+}
+
+/// When a person is told that a job fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Alert {
+    /// Never.
+    Never,
+    /// Once an incident.
+    Once {
+        /// After so many failures in a row of one cause; at least 1.
+        after: u32,
+        /// For so long after an alert a new incident of the same cause is silent.
+        cooldown: SignedDuration,
+    },
+}
+
+impl Default for Alert {
+    fn default() -> Self {
+        Self::Once {
+            after: Self::AFTER,
+            cooldown: Self::COOLDOWN,
+        }
+    }
+}
+
+impl Alert {
+    /// How many failures are alerted about where nothing is said.
+    pub const AFTER: u32 = 2;
+    /// How long new incidents are silent where nothing is said.
+    pub const COOLDOWN: SignedDuration = SignedDuration::from_hours(1);
+}
+
+/// What happens to the result of a background job that is shown long after its slot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// It says so in its first line.
+    #[default]
+    Label,
+    /// It is not sent.
+    Withhold,
 }

@@ -70,6 +70,10 @@ pub enum PartReason {
     Reset,
     /// Its job was removed before it was sent.
     JobRemoved,
+    /// The incident of which it told was over before it was sent.
+    IncidentOver,
+    /// It was to be withheld so long after its slot.
+    Late,
     /// A person cancelled it.
     ByHand,
     /// A person said that the chat did not show it.
@@ -86,6 +90,8 @@ impl PartReason {
             Self::RestOfFailed => "rest-of-failed",
             Self::Reset => "reset",
             Self::JobRemoved => "job-removed",
+            Self::IncidentOver => "incident-over",
+            Self::Late => "late",
             Self::ByHand => "by-hand",
             Self::NotShown => "not-shown",
         }

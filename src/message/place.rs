@@ -35,3 +35,25 @@ pub fn place(job: &Job, chats: &BTreeMap<ChatName, Chat>) -> (SessionKey, Option
         }
     }
 }
+
+/// The chat that is told when a job fails: the one that its policies name, else the one in which it
+/// is answered. `failed` is the lane of what failed, if a delivery did: nobody is told through it.
+pub fn alert_place<'c>(
+    job: &Job,
+    chats: &'c BTreeMap<ChatName, Chat>,
+    failed: Option<&SessionKey>,
+) -> Option<&'c Chat> {
+    let own = match &job.mode {
+        Mode::InChat { chat, .. } => Some(chat),
+        Mode::Background { deliver, .. } => match deliver {
+            Deliver::Chat(chat) => Some(chat),
+            Deliver::Webhook(_) | Deliver::History => None,
+        },
+    };
+    job.policies
+        .alert_to
+        .iter()
+        .chain(own)
+        .filter_map(|name| chats.get(name))
+        .find(|chat| failed.is_none_or(|failed| chat.session_key() != *failed))
+}

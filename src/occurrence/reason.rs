@@ -50,7 +50,7 @@ impl SkipReason {
 }
 
 /// Why a run failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailReason {
     /// The last attempt failed in a way that another try might have cured.

@@ -95,6 +95,8 @@ pub struct JobCommit {
     pub route: Route,
     /// The attempt whose end the decision answers.
     pub attempt_end: Option<AttemptEnd>,
+    /// Why a policy has paused the job with this decision, if one has.
+    pub paused_by_policy: Option<String>,
     /// Which slots the job's definitions plan, where that changes.
     pub stretch: StretchChange,
 }

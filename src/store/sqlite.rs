@@ -20,10 +20,10 @@ use crate::{
     ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
     policy::LaneQueue,
     store::{
-        AttemptRow, ClaimRequest, Claimed, DiagnosticRow, InboundMessage, Interrupted, JobCommit,
-        JobDigest, LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution,
-        Results, RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf,
-        WorkerId, Written,
+        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
+        IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
+        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Store,
+        StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
     },
     transcript::Entry,
 };
@@ -37,6 +37,7 @@ mod enqueue;
 mod entries;
 mod failure;
 mod ids;
+mod incidents;
 mod jobs;
 mod lanes;
 mod lock;
@@ -252,6 +253,28 @@ impl Store for SqliteStore {
 
     async fn settle_parts(&self, batch: Vec<PartSettlement>, now: Timestamp) -> Results<()> {
         self.writer()?.batch(batch, now, Request::SettleParts).await
+    }
+
+    async fn incident_signals(&self, limit: usize) -> Result<Vec<IncidentSignal>, StoreError> {
+        self.read(incidents::reported(&self.readers, limit).await)
+    }
+
+    async fn incidents(&self, jobs: &[JobId]) -> Result<Vec<IncidentRow>, StoreError> {
+        self.read(incidents::of_jobs(&self.readers, jobs).await)
+    }
+
+    async fn open_incidents(&self) -> Result<Vec<IncidentRow>, StoreError> {
+        self.read(incidents::open(&self.readers).await)
+    }
+
+    async fn commit_incidents(
+        &self,
+        decided: IncidentCommit,
+        now: Timestamp,
+    ) -> Result<Result<(), Conflict>, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(incidents::commit(conn, decided, now)))
+            .await
     }
 
     async fn request_turn(

@@ -64,6 +64,7 @@ impl<S: Store> Bench<S> {
                 ends_at: None,
                 begins_after: Some(at(0)),
             },
+            paused_by_policy: None,
         }
     }
 

@@ -25,10 +25,10 @@ use chatcron::{
     message::{Receipt, RefusalScope, SendAnswer, StopsAddress},
     policy::LaneQueue,
     store::{
-        AttemptRow, ClaimRequest, Claimed, DiagnosticRow, InboundMessage, Interrupted, JobCommit,
-        JobDigest, LaneLimits, OutboxRow, OutboxScope, PartSettlement, RangeRow, Resolution,
-        Results, RunFilter, RunRow, Store, StoreError, StoredJob, TurnEnd, TurnRow, WindowOf,
-        WorkerId, Written, sqlite::SqliteStore,
+        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
+        IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
+        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Store,
+        StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId, Written, sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -129,6 +129,9 @@ pointed! {
         fn chats(&self) -> Result<Vec<Chat>, StoreError>;
         fn lane_queues(&self, now: Timestamp, limits: LaneLimits) -> Result<Vec<LaneQueue>, StoreError>;
         fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+        fn incident_signals(&self, limit: usize) -> Result<Vec<IncidentSignal>, StoreError>;
+        fn incidents(&self, jobs: &[JobId]) -> Result<Vec<IncidentRow>, StoreError>;
+        fn open_incidents(&self) -> Result<Vec<IncidentRow>, StoreError>;
         fn turn(&self, id: TurnId) -> Result<Option<TurnRow>, StoreError>;
         fn recall(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
         fn visible_texts(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
@@ -152,6 +155,7 @@ pointed! {
         fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
         fn new_request(&self) -> Result<RequestId, StoreError>;
         fn set_chats(&self, chats: Vec<Chat>, now: Timestamp) -> Result<(), StoreError>;
+        fn commit_incidents(&self, decided: IncidentCommit, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
         fn request_turn(&self, inbound: InboundMessage, now: Timestamp) -> Result<TurnId, StoreError>;
         fn keep_context(&self, run: RunId, snapshot: &str) -> Result<String, StoreError>;
         fn request_reset(&self, session: &SessionKey, now: Timestamp) -> Result<(), StoreError>;

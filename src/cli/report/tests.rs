@@ -12,6 +12,7 @@ kind = "echo"
 [jobs.night]
 daily   = ["02:30", "08:00"]
 deliver = "history"
+alert   = false
 prompt  = "Check the night's logs."
 "#;
 

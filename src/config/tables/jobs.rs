@@ -263,8 +263,16 @@ pub(super) const POLICIES: &[Key] = &[
         },
         "After how many failed scheduled runs in a row the job pauses itself. Default: never.",
     ),
-    later("alert", "Alerts after failures in a row."),
-    later("alert_to", "Where alerts go."),
+    key(
+        "alert",
+        Shape::FalseOrTable(&ALERT),
+        "When a person is told that the job fails. Default: after 2 failures in a row, once an incident.",
+    ),
+    key(
+        "alert_to",
+        Shape::ChatName,
+        "The chat that is told. Default: the chat in which the job is answered.",
+    ),
     later("late", "What happens to a result long after its slot."),
     later("late_after", "How long after its slot a result is late."),
 ];
@@ -282,6 +290,24 @@ static RETRY: Table = Table {
             "backoff",
             Shape::OneOrList(&Shape::Duration(Shortest::Zero)),
             "The wait before the second, third, ... attempt; the last one repeats. Default: 30s, 2m.",
+        ),
+    ]],
+    rules: &[],
+};
+
+static ALERT: Table = Table {
+    what: "`alert`",
+    doc: "When a person is told that a job fails: once an incident.",
+    groups: &[&[
+        key(
+            "after",
+            Shape::Integer { min: 1, max: 1_000 },
+            "After so many failures in a row of one cause. Default: 2.",
+        ),
+        key(
+            "cooldown",
+            Shape::Duration(Shortest::Zero),
+            "For so long after an alert a new incident of the same cause is silent. Default: 1h.",
         ),
     ]],
     rules: &[],

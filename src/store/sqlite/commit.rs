@@ -16,6 +16,7 @@ use super::{
     entries::{Book, NewRow},
     failure::Fallible,
     ids::{Ids, Kind},
+    incidents::{self, Signals},
     lanes, outbox, resolution,
     rows::At,
 };
@@ -40,6 +41,7 @@ pub(super) async fn commit(
     let mut decided: HashSet<String> = HashSet::new();
     let mut results = Vec::with_capacity(items.len());
     let mut ends = Vec::new();
+    let mut signals = Signals::default();
     let mut last = None;
     for (index, At { item, now }) in items.into_iter().enumerate() {
         last = last.max(Some(now));
@@ -51,6 +53,7 @@ pub(super) async fn commit(
         results.push(planned.map(|(change, written)| {
             decided.insert(item.job_id.as_str().to_owned());
             changes.add(change);
+            signals.of_commit(&item, now);
             ends.extend(item.attempt_end.map(|end| At { item: end, now }));
             written
         }));
@@ -65,8 +68,10 @@ pub(super) async fn commit(
     for entry in outbox::cancel_of_jobs(conn, &changes.removed, now).await? {
         book.withhold(entry);
     }
+    incidents::end_of_jobs(conn, &changes.removed, now).await?;
     lanes::release(conn, &changes.releases).await?;
     changes.write(conn).await?;
+    signals.write(conn).await?;
     book.write(conn).await?;
     notes.write(conn).await?;
     resolution::apply_in_free_lanes(conn, now).await?;

@@ -92,6 +92,7 @@ fn commit(
         route: route(&stored.job, chats),
         attempt_end: change.attempt_end.clone(),
         stretch: stretch(change, stored, decision),
+        paused_by_policy: paused_by_policy(change, stored, &decided),
     };
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
@@ -116,6 +117,13 @@ fn stretch(change: &Change, stored: &StoredJob, decision: &Decision) -> StretchC
         ends_at: Some(decision.accounted_to(&stored.state)),
         begins_after,
     }
+}
+
+/// Why the end of an attempt has paused the job: a person pauses by an event of its own.
+fn paused_by_policy(change: &Change, stored: &StoredJob, decided: &Decided) -> Option<String> {
+    let pause = decided.decision.state.pause.as_ref()?;
+    let is_new = stored.state.pause.is_none() && change.attempt_end.is_some();
+    is_new.then(|| pause.reason.clone())
 }
 
 fn create(
@@ -152,6 +160,7 @@ fn create(
             ends_at: removed.map(|removed| removed.state.cursor),
             begins_after: Some(now),
         },
+        paused_by_policy: None,
     };
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
@@ -186,6 +195,7 @@ fn unplannable(
         },
         attempt_end: None,
         stretch: StretchChange::default(),
+        paused_by_policy: None,
     };
     Draft::Commit(Box::new(commit), None)
 }

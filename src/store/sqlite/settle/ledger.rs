@@ -7,7 +7,7 @@ use sqlx::{Row, SqliteConnection};
 
 use crate::{
     ids::{PartId, RunId, TurnId},
-    message::{PartReason, PartState, StopsAddress},
+    message::{Origin, PartReason, PartState, StopsAddress},
     policy::outbox::Transition,
     store::{
         Diagnostic, Level,
@@ -15,6 +15,7 @@ use crate::{
             diagnostics::Notes,
             entries::{self, Book, NewRow},
             failure::Fallible,
+            incidents::{self, Signals},
             outbox,
             resolution::Evidence,
             rows::{At, micros, rows_for, text_instant, write_rows},
@@ -52,6 +53,9 @@ pub(in crate::store::sqlite) struct Settler {
     addresses: BTreeMap<String, AddressRow>,
     book: Book,
     notes: Notes,
+    signals: Signals,
+    /// Producers of alerts that were not shown by the attempt that ended.
+    unshown_alerts: Vec<At<String>>,
 }
 
 impl Settler {
@@ -116,6 +120,9 @@ impl Settler {
             let address = self.address(&part);
             address.stopped_at = None;
             address.why = None;
+        }
+        if let Some(job) = part.result_of().filter(|_| part.is_last) {
+            self.signals.delivered(job, part.run_id, now);
         }
         if part.is_chat {
             self.show(&part, shown, now);
@@ -212,6 +219,12 @@ impl Settler {
         let Some(part) = self.parts.get(&id).cloned() else {
             return;
         };
+        if part.origin == Origin::FailureAlert {
+            self.unshown_alerts.push(At {
+                item: part.producer.clone(),
+                now,
+            });
+        }
         let change = match transition {
             Transition::Confirm(_) => return,
             Transition::TryAgain { state, at } => PartChange {
@@ -270,6 +283,11 @@ impl Settler {
         self.note(part, Level::Warn, "delivery-failed", words, now);
         if let Some(entry) = part.entry_id {
             self.book.withhold(entry);
+        }
+        if let Some(job) = part.result_of() {
+            let lane = part.session_key.clone();
+            self.signals
+                .undelivered(job, part.run_id, lane, said.clone(), now);
         }
         self.failed_messages.push(At {
             item: part.message_id,
@@ -355,7 +373,11 @@ impl Settler {
         for entry in outbox::cancel_rest(conn, &self.failed_messages).await? {
             self.book.withhold(entry);
         }
+        for At { item, now } in &self.unshown_alerts {
+            incidents::withdraw(conn, &[item], *now).await?;
+        }
         self.book.write(conn).await?;
+        self.signals.write(conn).await?;
         self.notes.write(conn).await
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 const PARTS: &str = "\
 SELECT p.part_id, p.message_id, p.session_key, p.state, p.epoch, p.in_doubt, p.text, p.entry_id,
   p.first_attempt_at, p.idempotency_key, o.origin, o.destination, o.agent, o.trigger_source, o.job_id,
-  o.run_id, o.attempt, o.turn_id, l.holder, e.session_id AS entry_session,
+  o.run_id, o.attempt, o.turn_id, o.producer, p.part = o.parts AS is_last, l.holder, e.session_id AS entry_session,
   a.moved_to, a.stopped_at, a.why AS stopped_why,
   coalesce(c.agent, (SELECT s.agent_id FROM ctx_sessions AS s WHERE s.session_key = p.session_key
     ORDER BY s.generation DESC LIMIT 1)) AS chat_agent
@@ -50,10 +50,26 @@ pub(in crate::store::sqlite) struct Part {
     pub(super) run_id: Option<i64>,
     pub(super) attempt: Option<u32>,
     pub(super) turn_id: Option<i64>,
+    pub(super) producer: String,
+    /// Whether its message ends with it.
+    pub(super) is_last: bool,
     pub(super) holder: Option<String>,
     pub(super) moved_to: Option<String>,
     pub(super) stopped_at: Option<i64>,
     pub(super) stopped_why: Option<String>,
+}
+
+impl Part {
+    /// The job whose result it is. Alerts raise no alerts, and neither do replies to people.
+    pub(super) fn result_of(&self) -> Option<String> {
+        match self.origin {
+            Origin::JobResult
+            | Origin::TurnReply
+            | Origin::MessageTool
+            | Origin::SubagentAnnouncement => self.job_id.clone(),
+            Origin::FailureAlert | Origin::Recovery | Origin::Gateway => None,
+        }
+    }
 }
 
 pub(super) async fn parts(conn: &mut SqliteConnection, ids: &[i64]) -> Fallible<Vec<Part>> {
@@ -85,6 +101,8 @@ fn part(row: &SqliteRow) -> Fallible<Part> {
         run_id: row.get("run_id")?,
         attempt: row.get("attempt")?,
         turn_id: row.get("turn_id")?,
+        producer: row.get("producer")?,
+        is_last: row.get("is_last")?,
         holder: row.get("holder")?,
         moved_to: row.get("moved_to")?,
         stopped_at: row.get("stopped_at")?,
