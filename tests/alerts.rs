@@ -54,12 +54,16 @@ struct Mood(Arc<AtomicBool>);
 impl Mood {
     fn failing() -> Self {
         let mood = Self::default();
-        mood.set_failing(true);
+        mood.fail();
         mood
     }
 
-    fn set_failing(&self, fails: bool) {
-        self.0.store(fails, Ordering::SeqCst);
+    fn fail(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn work(&self) {
+        self.0.store(false, Ordering::SeqCst);
     }
 
     fn agent(&self, error: &'static str) -> TestAgent {
@@ -118,7 +122,7 @@ async fn a_hundred_failures_in_an_hour_are_one_alert_and_one_recovery_in_the_cha
           Next run: Tue 2026-12-01 12:01 (UTC)."
         ]
     );
-    mood.set_failing(false);
+    mood.work();
     world.clock.advance(SignedDuration::from_secs(36));
     worker.until_quiet().await.unwrap();
     let shown = world.transcript("me").await;
@@ -331,7 +335,7 @@ async fn a_pending_alert_is_cancelled_when_its_incident_is_over_and_nothing_is_s
     let mut worker = world.start().await;
     pass(&world, &mut worker, 2).await;
     assert_eq!(world.parts().await, ["pending"]);
-    mood.set_failing(false);
+    mood.work();
     pass(&world, &mut worker, 10).await;
     let parts = world.store.outbox(OutboxScope::All).await.unwrap();
     assert_eq!(parts.len(), 1);
@@ -348,7 +352,7 @@ async fn a_recovery_follows_an_alert_that_may_have_been_shown_and_none_that_was_
         let world = world(&jobs, &mood.agent("overloaded"), &channel).await;
         let mut worker = world.start().await;
         pass(&world, &mut worker, 2).await;
-        mood.set_failing(false);
+        mood.work();
         pass(&world, &mut worker, 1).await;
         let parts = world.store.outbox(OutboxScope::All).await.unwrap();
         let recoveries = parts.iter().filter(|part| part.origin == Origin::Recovery);
@@ -365,12 +369,12 @@ async fn a_new_incident_inside_the_cooldown_is_silent_and_so_is_its_end() {
     let world = world(&jobs, &mood.agent("overloaded"), &channel).await;
     let mut worker = world.start().await;
     pass(&world, &mut worker, 2).await;
-    mood.set_failing(false);
+    mood.work();
     pass(&world, &mut worker, 1).await;
-    mood.set_failing(true);
+    mood.fail();
     pass(&world, &mut worker, 2).await;
     assert_eq!(open_incidents(&world).await.len(), 1);
-    mood.set_failing(false);
+    mood.work();
     pass(&world, &mut worker, 1).await;
     assert_eq!(
         world.transcript("ops").await.len(),
@@ -387,9 +391,9 @@ async fn a_silent_incident_that_outlasts_the_cooldown_is_told_of() {
     let world = world(&jobs, &mood.agent("overloaded"), &channel).await;
     let mut worker = world.start().await;
     pass(&world, &mut worker, 2).await;
-    mood.set_failing(false);
+    mood.work();
     pass(&world, &mut worker, 1).await;
-    mood.set_failing(true);
+    mood.fail();
     pass(&world, &mut worker, 6).await;
     assert_eq!(world.transcript("ops").await.len(), 3);
     world.assert_verified(&channel, &["ops"]).await;

@@ -149,7 +149,7 @@ impl<'a> Given<'a> {
     fn as_jobs_file(&self) -> (String, Vec<usize>) {
         let mut source = String::from(
             "[agents.none]\nkind = \"echo\"\n\
-             [jobs.schedule]\nprompt = \"none\"\ndeliver = \"history\"\n",
+             [jobs.schedule]\nprompt = \"none\"\ndeliver = \"history\"\nalert = false\n",
         );
         let mut starts = Vec::new();
         for (_, key, values) in &self.keys {

@@ -76,7 +76,6 @@ pub(super) fn short(error: &str) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
-    let line = hygiene::neutralise_words(&line);
     let line = replay::neutralise(&line);
     match line.char_indices().nth(ERROR_MAX) {
         Some((end, _)) => format!("{}...", line[..end].trim_end()),
