@@ -395,15 +395,20 @@ async fn worked(story: Story) -> Ledger {
     let rows = store.outbox(OutboxScope::All).await.unwrap();
     let mut tries_of = BTreeMap::new();
     for tried in stepping.tries() {
+        // An alert is of no run.
         let row = rows.iter().find(|row| row.key == tried.key).unwrap();
+        let Some(run_id) = row.run_id else {
+            continue;
+        };
         let job = &row.posted_by.as_ref().unwrap().job_id;
         let number = tries_of.entry(row.part_id).or_insert(0);
         *number += 1;
-        let slot = &slots[&row.run_id.unwrap()];
+        let slot = &slots[&run_id];
         let answer = if tried.refused { REFUSED } else { SHOWN };
         ledger.sent(job, slot, (tried.at, *number), answer);
     }
-    for row in rows.iter().filter(|row| row.attempts > 0) {
+    let of_runs = rows.iter().filter(|row| row.run_id.is_some());
+    for row in of_runs.filter(|row| row.attempts > 0) {
         let since = row.settled_at.unwrap_or(row.next_attempt_at);
         let standing = format!("{} {since}", row.state.as_str());
         let job = &row.posted_by.as_ref().unwrap().job_id;
