@@ -43,6 +43,7 @@ mod show;
 mod signals;
 mod simulate;
 mod standing;
+mod stats;
 mod table;
 mod transcript;
 mod trigger;
@@ -74,6 +75,7 @@ enum Command {
     Show(show::Arguments),
     Runs(runs::Arguments),
     Transcript(transcript::Arguments),
+    Stats(stats::Arguments),
     Outbox(outbox::Arguments),
     Verify(verify::Arguments),
     Audit(audit::Arguments),
@@ -110,6 +112,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Show(arguments) => show::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Transcript(arguments) => transcript::run(arguments),
+        Command::Stats(arguments) => stats::run(arguments),
         Command::Outbox(arguments) => outbox::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),

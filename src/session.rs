@@ -6,7 +6,9 @@
 mod agents;
 mod ask;
 mod reply;
+mod window;
 
 pub use agents::Agents;
 pub use ask::{AskError, ask_for_run, ask_for_turn};
 pub use reply::{AnsweredHere, SILENCE, Said, run_rows, said, turn_rows};
+pub use window::recall;

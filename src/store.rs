@@ -41,7 +41,7 @@ pub use run_rows::{
     RunRow,
 };
 pub use session_rows::{
-    ClaimedTurn, EntryDraft, InboundMessage, TurnEnd, TurnResult, TurnRow, WindowOf,
+    ClaimedTurn, EntryDraft, InboundMessage, TurnCount, TurnEnd, TurnResult, TurnRow, WindowOf,
 };
 
 /// One result an item of a batch.
@@ -225,6 +225,10 @@ pub trait Store: Send + Sync + 'static {
         session: &SessionKey,
         window: WindowOf,
     ) -> Result<Vec<Entry>, StoreError>;
+
+    /// How many turns of each session were begun by whom, by session key and trigger. A run counts
+    /// once, however many attempts it had; a person's message counts when its turn has begun.
+    async fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError>;
 
     /// Rows of a turn, in order.
     async fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;

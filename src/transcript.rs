@@ -149,7 +149,8 @@ pub enum TriggerSource {
 }
 
 impl TriggerSource {
-    const ALL: [Self; 5] = [
+    /// Every source.
+    pub const ALL: [Self; 5] = [
         Self::User,
         Self::Heartbeat,
         Self::Cron,
@@ -173,10 +174,46 @@ impl TriggerSource {
         Self::ALL.into_iter().find(|source| source.as_str() == word)
     }
 
+    /// Who triggers the turns of a session, as its key says; for writers that do not say it.
+    ///
+    /// ```
+    /// use chatcron::{ids::SessionKey, transcript::TriggerSource};
+    /// let of = |key: &str| TriggerSource::of_session(&SessionKey::from_stored(key));
+    /// assert_eq!(of("telegram:direct:5550001"), TriggerSource::User);
+    /// assert_eq!(of("telegram:direct:5550001:heartbeat"), TriggerSource::Heartbeat);
+    /// assert_eq!(of("cron:budget"), TriggerSource::Cron);
+    /// ```
+    pub fn of_session(key: &SessionKey) -> Self {
+        let key = key.as_str();
+        let is_before_uuid = |segment: &str| {
+            key.match_indices(segment)
+                .any(|(at, _)| begins_with_uuid(&key[at + segment.len()..]))
+        };
+        if key.ends_with(":heartbeat") {
+            Self::Heartbeat
+        } else if key.starts_with("cron:") || key.contains(":cron:") {
+            Self::Cron
+        } else if is_before_uuid(":subagent:") {
+            Self::Subagent
+        } else if is_before_uuid(":acp:") {
+            Self::Acp
+        } else {
+            Self::User
+        }
+    }
+
     /// True when no person initiated the turn.
     pub fn is_automated(self) -> bool {
         self != Self::User
     }
+}
+
+/// Whether a text begins with a UUID that ends there, or at a colon.
+fn begins_with_uuid(text: &str) -> bool {
+    let word = text.split(':').next().unwrap_or("");
+    let groups: Vec<&str> = word.split('-').collect();
+    let is_hex = |group: &&str| group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]) && groups.iter().all(is_hex)
 }
 
 /// Who may see an entry, and when.
@@ -291,6 +328,43 @@ impl NewEntry {
             role,
             content: Content::Text(text.into()),
             framed: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_key_says_who_triggers_its_turns() {
+        let uuid = "f47ac10b-58cc-4372-a567-0e02b2c3d479";
+        let table = [
+            ("telegram:direct:abc123", TriggerSource::User),
+            ("telegram:direct:abc:heartbeat", TriggerSource::Heartbeat),
+            ("telegram:direct:heartbeat:abc", TriggerSource::User),
+            ("cron:my-daily-job", TriggerSource::Cron),
+            ("agent:main:cron:my-daily-job", TriggerSource::Cron),
+            ("telegram:direct:cron", TriggerSource::User),
+            (
+                &format!("agent:main:subagent:{uuid}"),
+                TriggerSource::Subagent,
+            ),
+            (
+                &format!("agent:main:subagent:{uuid}:x"),
+                TriggerSource::Subagent,
+            ),
+            (&format!("agent:main:acp:{uuid}"), TriggerSource::Acp),
+            ("agent:main:subagent:tests", TriggerSource::User),
+            (
+                "agent:main:acp:f47ac10b-58cc-4372-a567",
+                TriggerSource::User,
+            ),
+            ("", TriggerSource::User),
+        ];
+        for (key, trigger) in table {
+            let key = SessionKey::from_stored(key);
+            assert_eq!(TriggerSource::of_session(&key), trigger, "{key}");
         }
     }
 }

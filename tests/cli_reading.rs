@@ -32,6 +32,8 @@ fn without_a_database_they_say_so_make_none_and_end_with_3() {
         &["runs"],
         &["runs", "--run", "1"],
         &["transcript", "me"],
+        &["transcript", "me", "--as", "gemini"],
+        &["stats"],
         &["outbox"],
         &["outbox", "show", "1"],
         &["outbox", "retry", "1"],

@@ -14,7 +14,7 @@ use crate::{
     ids::TurnId,
     message::PartState,
     store::{InboundMessage, OutboxRow, Store, StoreError, TurnRow, sqlite::OpenMode},
-    transcript::Content,
+    transcript::{Content, TriggerSource},
     worker::Scope,
 };
 
@@ -53,6 +53,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         session_key: session_key.clone(),
         content: Content::Text(arguments.text.clone()),
         source: "say",
+        trigger_source: Some(TriggerSource::User),
         raw_entry: None,
         raw_line: None,
         sender_display: None,

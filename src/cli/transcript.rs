@@ -16,10 +16,12 @@ use crate::{
         words,
     },
     clock::{Clock, SystemClock},
+    replay::Family,
     store::WindowOf,
-    transcript::Entry,
+    transcript::{Entry, TriggerSource},
 };
 
+mod request;
 mod text;
 
 #[cfg(test)]
@@ -40,6 +42,11 @@ pub(super) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Print what the chat's agent would be sent with the next message: the history as a request to
+    /// this family of providers.
+    #[arg(long = "as", value_name = "FAMILY", conflicts_with_all = ["all", "last", "json"],
+          value_parser = request::families())]
+    family: Option<Family>,
     #[command(flatten)]
     place: Place,
 }
@@ -54,6 +61,11 @@ struct Transcript {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let now: Timestamp = SystemClock.now();
+    if let Some(family) = arguments.family {
+        let request = runtime::block_on(request::load(&arguments.place, &arguments.chat, family))?;
+        print(&json::text(&request))?;
+        return Ok(Exit::Fine);
+    }
     let transcript = runtime::block_on(load(arguments))?;
     print(&if arguments.json {
         as_json(&transcript)
@@ -104,11 +116,13 @@ fn entry(entry: &Entry) -> Value {
         "role": entry.role,
         "text": entry.content.text(),
         "content": entry.content,
+        "framed": entry.framed,
         "visibility": entry.visibility,
         "created_at": entry.created_at,
         "shown_at": entry.shown_at,
         "channel_message_id": entry.channel_message_id,
         "trigger_source": from.trigger_source,
+        "is_automated": from.trigger_source.map(TriggerSource::is_automated),
         "origin": from.origin,
         "posted_by_job": from.posted_by_job,
         "posting_note": from.posting_note,

@@ -1,5 +1,6 @@
 //! What a turn is given: the session's history, and the words that ask.
 
+use super::window;
 use crate::{
     agent::AgentTurn,
     directory::Directory,
@@ -8,9 +9,6 @@ use crate::{
     store::{ClaimedRun, ClaimedTurn, RunFilter, Store, StoreError},
     transcript::{Entry, NewEntry, Role, TriggerSource},
 };
-
-/// The most entries of a session that a turn is given.
-const HISTORY_LIMIT: usize = 400;
 
 /// Why a turn cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +41,8 @@ pub async fn ask_for_run(
     let agent = agent_of(job, directory)?;
     require_destination(run)?;
     let history = match &job.mode {
-        Mode::InChat { .. } => store.recall(&run.lane, HISTORY_LIMIT).await?,
-        Mode::Background { memory: true, .. } => store.job_memory(&job.id, HISTORY_LIMIT).await?,
+        Mode::InChat { .. } => window::recall(store, &run.lane).await?,
+        Mode::Background { memory: true, .. } => window::memory(store, &job.id).await?,
         Mode::Background { memory: false, .. } => Vec::new(),
     };
     let mut prompt = Vec::new();
@@ -98,7 +96,7 @@ pub async fn ask_for_turn(
         .ok_or_else(|| AskError::Unknown {
             what: format!("the chat {}", turn.session_key),
         })?;
-    let mut history = store.recall(&turn.session_key, HISTORY_LIMIT).await?;
+    let mut history = window::recall(store, &turn.session_key).await?;
     let own = history.iter().find(|entry| is_own_row(entry, turn));
     let prompt = match own {
         Some(own) => NewEntry {
@@ -112,7 +110,7 @@ pub async fn ask_for_turn(
     Ok(AgentTurn {
         agent: chat.agent.clone(),
         session_key: turn.session_key.clone(),
-        trigger: TriggerSource::User,
+        trigger: turn.trigger,
         job: None,
         key: turn_key(&format!("turn:{}", turn.turn_id), &turn.session_key),
         history,

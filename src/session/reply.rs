@@ -61,7 +61,12 @@ pub enum AnsweredHere {
 
 /// The rows of a person's turn, other than the reply: tool calls and results, and silence.
 pub fn turn_rows(turn: &AgentTurn, reply: &AgentReply) -> Vec<EntryDraft> {
-    let mut rows = drafts(turn, reply.interior.clone(), Visibility::Interior);
+    let seen = if turn.trigger.is_automated() {
+        Visibility::Internal
+    } else {
+        Visibility::Interior
+    };
+    let mut rows = drafts(turn, reply.interior.clone(), seen);
     if said(&reply.text) == Said::Nothing && !reply.text.trim().is_empty() {
         let silence = NewEntry::text(Role::Assistant, reply.text.clone());
         rows.extend(drafts(turn, vec![silence], Visibility::Internal));

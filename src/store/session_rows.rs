@@ -36,6 +36,8 @@ pub struct InboundMessage {
     pub content: Content,
     /// `say`, `api` or `channel`.
     pub source: &'static str,
+    /// Who triggers the turn; read from the session's key if `None`. Only a person's row is recalled.
+    pub trigger_source: Option<TriggerSource>,
     /// The connector's own form, JSON text; `message` in it is the message with its framing.
     pub raw_entry: Option<String>,
     /// The exact bytes that came.
@@ -95,6 +97,8 @@ pub struct ClaimedTurn {
     pub session_key: SessionKey,
     /// The user's words.
     pub text: String,
+    /// Who triggered it.
+    pub trigger: TriggerSource,
 }
 
 /// The end of a user turn, fenced by its epoch.
@@ -147,6 +151,19 @@ pub struct TurnRow {
     pub ended_at: Option<Timestamp>,
     /// Why it failed.
     pub error: Option<String>,
+}
+
+/// The turns of a session that were triggered alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnCount {
+    /// The session.
+    pub session_key: SessionKey,
+    /// Who triggered them; a person where nobody said, as in rows older than the column.
+    pub trigger: TriggerSource,
+    /// How many there were, over all generations.
+    pub turns: u64,
+    /// When the last one was written down.
+    pub last_at: Timestamp,
 }
 
 /// Which rows of a session are read.

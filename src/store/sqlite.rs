@@ -23,7 +23,7 @@ use crate::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
         OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Store,
-        StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
+        StoreError, StoredJob, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
     },
     transcript::Entry,
 };
@@ -313,6 +313,10 @@ impl Store for SqliteStore {
         window: WindowOf,
     ) -> Result<Vec<Entry>, StoreError> {
         self.read(readings::transcript(&self.readers, session, window).await)
+    }
+
+    async fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError> {
+        self.read(readings::turn_counts(&self.readers).await)
     }
 
     async fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError> {

@@ -186,7 +186,7 @@ async fn try_turn(
                 producer: format!("{}:turn:{}", call.store_id, turn.turn_id),
                 origin: Origin::TurnReply,
                 agent: asked.agent.clone(),
-                trigger_source: Some(TriggerSource::User),
+                trigger_source: Some(turn.trigger),
                 posted_by: None,
                 run: None,
                 turn_id: Some(turn.turn_id),

@@ -400,6 +400,7 @@ impl Bench {
             session_key: chat.session_key(),
             content: chatcron::transcript::Content::Text("hello".to_owned()),
             source: "say",
+            trigger_source: None,
             raw_entry: None,
             raw_line: None,
             sender_display: None,

@@ -160,6 +160,7 @@ pub(crate) fn inbound(address: &str, text: &str, message_id: Option<&str>) -> In
         session_key: session(address),
         content: Content::Text(text.to_owned()),
         source: "channel",
+        trigger_source: None,
         raw_entry: Some("{\"message\":\"framed\"}".to_owned()),
         raw_line: Some(vec![0, 159, 146, 150]),
         sender_display: Some("Ada".to_owned()),

@@ -28,7 +28,8 @@ use chatcron::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
         OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Store,
-        StoreError, StoredJob, TurnEnd, TurnRow, WindowOf, WorkerId, Written, sqlite::SqliteStore,
+        StoreError, StoredJob, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
+        sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -137,6 +138,7 @@ pointed! {
         fn visible_texts(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
         fn job_memory(&self, job: &JobId, limit: usize) -> Result<Vec<Entry>, StoreError>;
         fn transcript(&self, session: &SessionKey, window: WindowOf) -> Result<Vec<Entry>, StoreError>;
+        fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError>;
         fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;
         fn pending_resets(&self) -> Result<Vec<SessionKey>, StoreError>;
         fn outbox(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError>;

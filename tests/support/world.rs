@@ -440,6 +440,7 @@ impl World {
             session_key: self.session(chat),
             content: Content::Text(text.to_owned()),
             source: "say",
+            trigger_source: None,
             raw_entry: None,
             raw_line: None,
             sender_display: None,

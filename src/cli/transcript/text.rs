@@ -92,7 +92,15 @@ fn how(entry: &Entry) -> String {
         Visibility::Withheld => Some("not shown: withheld"),
     };
     let id = entry.channel_message_id.as_deref().map(parts::short_id);
-    let words: Vec<String> = [origin, visibility]
+    // Of a row that nobody posted, the trigger says whether a person began its turn.
+    let trigger = match (entry.provenance.trigger_source, origin) {
+        (Some(TriggerSource::User) | None, _) | (_, Some(_)) => None,
+        (Some(TriggerSource::Cron), None) => Some("by a job"),
+        (Some(TriggerSource::Heartbeat), None) => Some("by a heartbeat"),
+        (Some(TriggerSource::Subagent), None) => Some("by a subagent"),
+        (Some(TriggerSource::Acp), None) => Some("by another agent"),
+    };
+    let words: Vec<String> = [origin, trigger, visibility]
         .into_iter()
         .flatten()
         .map(str::to_owned)

@@ -54,7 +54,9 @@ INSERT INTO ctx_turns (session_id, turn_idx, turn_id, created_at)
 SELECT x.value ->> 'session_id',
   1 + coalesce((SELECT max(t.turn_idx) FROM ctx_turns AS t WHERE t.session_id = x.value ->> 'session_id'), 0),
   x.value ->> 'turn_id', x.value ->> 'created_at'
-FROM json_each($1) AS x";
+FROM json_each($1) AS x WHERE NOT EXISTS (SELECT 1 FROM turns AS u
+  JOIN ctx_session_entries AS e ON e.id = u.entry_id
+  WHERE u.turn_id = x.value ->> 'turn_id' AND e.is_automated)";
 
 const BEGIN_PARTS: &str = "\
 UPDATE outbox_parts SET state = 'sending', attempts = attempts + 1, epoch = x.value ->> 'epoch',

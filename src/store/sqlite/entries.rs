@@ -51,9 +51,10 @@ SELECT x.value ->> 'id', x.value ->> 'session_id', x.value ->> 'seq', x.value ->
   x.value ->> 'attempt', x.value ->> 'idempotency_key'
 FROM json_each($1) AS x";
 
+// What asks a turn that no person began is nothing that a chat showed.
 const SHOW_ENTRIES: &str = "\
 UPDATE ctx_session_entries SET session_id = x.value ->> 'session_id', seq = x.value ->> 'seq',
-  visibility = 'visible',
+  visibility = iif(role = 'user' AND is_automated, 'internal', 'visible'),
   chat_key = coalesce(x.value ->> 'chat_key', chat_key),
   channel_message_id = coalesce(x.value ->> 'channel_message_id', channel_message_id),
   shown_at = coalesce(x.value ->> 'shown_at', shown_at),

@@ -8,7 +8,7 @@ use sqlx::{SqlitePool, sqlite::SqliteRow};
 use crate::{
     ids::{IdempotencyKey, JobId, RunId, SessionKey, TurnId},
     message::Origin,
-    store::WindowOf,
+    store::{TurnCount, WindowOf},
     transcript::{Block, Content, Entry, Provenance, Role, TriggerSource, Visibility},
 };
 
@@ -73,6 +73,15 @@ const TRANSCRIPT: &str = concat!(
      ORDER BY s.generation, e.seq"
 );
 
+// Every turn begins with a row in the user's role; a run writes one for each attempt.
+const TURN_COUNTS: &str = "\
+SELECT s.session_key, coalesce(e.trigger_source, 'user') AS trigger_source,
+  count(DISTINCT coalesce('run:' || e.run_id, 'row:' || e.id)) AS turns, max(e.created_at) AS last_at
+FROM ctx_session_entries AS e JOIN ctx_sessions AS s ON s.session_id = e.session_id
+WHERE e.role = 'user' AND e.entry_type = 'message'
+  AND ifnull(e.visibility, 'visible') NOT IN ('pending', 'withheld')
+GROUP BY 1, 2 ORDER BY 1, 2";
+
 const OF_TURN: &str = concat!(
     "SELECT ",
     columns!(),
@@ -125,6 +134,20 @@ pub(super) async fn transcript(
         .bind(session.as_str())
         .bind(window == WindowOf::All);
     entries(&query.fetch_all(pool).await?)
+}
+
+pub(super) async fn turn_counts(pool: &SqlitePool) -> Fallible<Vec<TurnCount>> {
+    let rows = sqlx::query(TURN_COUNTS).fetch_all(pool).await?;
+    let count = |row: &SqliteRow| {
+        let row = Columns::of(row, "ctx_session_entries", "session_key");
+        Ok(TurnCount {
+            session_key: SessionKey::from_stored(row.get::<String>("session_key")?),
+            trigger: row.word("trigger_source", TriggerSource::from_stored)?,
+            turns: u64::from(row.count("turns")?),
+            last_at: row.text_instant("last_at")?,
+        })
+    };
+    rows.iter().map(count).collect()
 }
 
 pub(super) async fn of_turn(pool: &SqlitePool, turn: TurnId) -> Fallible<Vec<Entry>> {

@@ -58,6 +58,9 @@ pub(super) async fn request(
     let inbound = inbound.cleaned();
     let unclosed = inbound.has_unclosed_framing();
     let text = inbound.content.text();
+    let trigger = inbound
+        .trigger_source
+        .unwrap_or_else(|| TriggerSource::of_session(&inbound.session_key));
     let session_key = inbound.session_key.as_str();
     let mut message_id = inbound.channel_message_id;
     if let Some(id) = &message_id {
@@ -86,7 +89,7 @@ pub(super) async fn request(
         shown_at: is_shown.then(|| text_instant(now)),
         turn_id: Some(turn_id),
         ..NewRow::content(Role::User, inbound.content, Visibility::Pending, now)?
-            .triggered_by(Some(TriggerSource::User))
+            .triggered_by(Some(trigger))
     };
     let entry = book.add(session_key, row, now);
     book.write(conn).await?;

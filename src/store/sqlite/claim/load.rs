@@ -21,6 +21,7 @@ use crate::{
             writer::ClaimItem,
         },
     },
+    transcript::TriggerSource,
 };
 
 use super::Found;
@@ -34,7 +35,7 @@ JOIN occurrences AS o ON o.occurrence_id = r.occurrence_id
 JOIN definitions AS d ON d.digest = o.digest";
 
 const TURNS: &str = "\
-SELECT t.turn_id, t.session_key, t.state, t.attempts, t.text,
+SELECT t.turn_id, t.session_key, t.state, t.attempts, t.text, e.trigger_source,
   iif(e.visibility = 'pending', e.id, NULL) AS pending_entry,
   EXISTS (SELECT 1 FROM turns AS u WHERE u.session_key = t.session_key AND u.state = 'waiting'
     AND u.turn_id < t.turn_id) AS has_older
@@ -227,6 +228,9 @@ fn turn_candidate(row: &SqliteRow) -> Fallible<TurnCandidate> {
             attempt: row.count("attempts")?,
             session_key: SessionKey::from_stored(row.get::<String>("session_key")?),
             text: row.get("text")?,
+            trigger: row
+                .word_or_none("trigger_source", TriggerSource::from_stored)?
+                .unwrap_or(TriggerSource::User),
         },
         is_waiting: row.get::<String>("state")? == "waiting",
         has_older: row.get("has_older")?,
