@@ -148,6 +148,14 @@ fn mistral() {
                 "a result that no call waits for",
                 chat(&json!([u("u"), result(id)])),
             ),
+            (
+                "words beside a call",
+                chat(&json!([
+                    u("u"),
+                    with(call(id), "/content", json!("x")),
+                    result(id)
+                ])),
+            ),
             ("the last role", chat(&json!([u("u"), a("a")]))),
             (
                 "nine letters and digits",

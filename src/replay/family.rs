@@ -17,7 +17,8 @@ pub enum Family {
     Gemini,
     /// Bedrock's Converse: roles alternate and begin with the user.
     BedrockConverse,
-    /// Mistral's chat completions: roles alternate, and ids of calls have nine characters.
+    /// Mistral's chat completions: roles alternate, ids of calls have nine characters, and a message
+    /// has either words or calls.
     Mistral,
     /// Chat completions of servers that apply a model's strict chat template, such as llama.cpp and
     /// Ollama: roles alternate, and words beside a tool call would be dropped.
@@ -88,13 +89,12 @@ impl Family {
 
     pub(super) fn words_beside_calls(self) -> WordsBesideCalls {
         match self {
-            Self::StrictChat => WordsBesideCalls::Apart,
+            Self::Mistral | Self::StrictChat => WordsBesideCalls::Apart,
             Self::OpenAiChat
             | Self::OpenAiResponses
             | Self::AnthropicMessages
             | Self::Gemini
-            | Self::BedrockConverse
-            | Self::Mistral => WordsBesideCalls::Kept,
+            | Self::BedrockConverse => WordsBesideCalls::Kept,
         }
     }
 

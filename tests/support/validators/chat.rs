@@ -77,6 +77,8 @@ pub(super) fn mistral(request: &Value) -> Verdict {
     let messages = conversation(request)?;
     alternate(messages)?;
     for message in messages {
+        let both = message.get("tool_calls").is_some() && !message["content"].is_null();
+        require(!both, "words beside a call")?;
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let id = text(call, "id")?;
             let fits = id.len() == 9 && is_word(id, "", 9);
