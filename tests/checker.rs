@@ -82,8 +82,8 @@ fn line(key: &str, message_id: &str, text: &str) -> Line {
 fn call(job: &str, key: &str, at: i64) -> Call {
     Call {
         job: Some(job.to_owned()),
-        key: key.to_owned(),
-        at,
+        key: Some(key.to_owned()),
+        at: Some(at),
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) enum Order {
 }
 
 /// What goes wrong.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fault {
     pub(crate) service: Service,
     pub(crate) chat: Option<String>,
@@ -73,7 +73,7 @@ fn once() -> u32 {
 }
 
 /// How it goes wrong.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Kind {
     /// No answer, for as long as the sender waits.

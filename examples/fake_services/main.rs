@@ -2,12 +2,12 @@
 //! OpenAI's chat completions and Responses, Anthropic's Messages, Gemini's generateContent, and a
 //! receiver of webhooks.
 //!
-//! `fake_services [--shown FILE] [--requests FILE] [--token TOKEN]` binds free ports of 127.0.0.1
-//! and prints them as one line of JSON: `{"telegram":1,"openai":2,"anthropic":3,"gemini":4,
+//! `fake_services [--shown FILE] [--requests FILE] [--token TOKEN] [--numbered]` binds free ports of
+//! 127.0.0.1 and prints them as one line of JSON: `{"telegram":1,"openai":2,"anthropic":3,"gemini":4,
 //! "webhook":5,"control":6}`. It ends when its stdin is closed, so it never outlives the test that started it.
 //!
 //! `FILE` of `--shown` is the truth of what each chat showed, in the form of `channel::log`; of
-//! `--requests`, every request as it came. Both are appended to. The control port answers
+//! `--requests`, every request as it came, with the fault that it met. Both are appended to. The control port answers
 //! `POST /control` (one order, or a list of orders, of `faults.rs`), `GET /requests` and
 //! `GET /shown`.
 
@@ -76,6 +76,10 @@ fn options() -> Options {
     let mut options = Options::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
+        if name == "--numbered" {
+            options.numbered = true;
+            continue;
+        }
         let value = arguments.next();
         match name.as_str() {
             "--shown" => options.shown = value.map(Into::into),
@@ -96,9 +100,10 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let request = Received::new(service, &method, &uri, &headers, &body, SystemClock.now());
-    fakes.record(&request);
+    let mut request = Received::new(service, &method, &uri, &headers, &body, SystemClock.now());
     let fault = fakes.take_fault(&request);
+    request.fault.clone_from(&fault);
+    fakes.record(&request);
     let Some(fault) = fault else {
         return usual(&fakes, &request).await;
     };

@@ -63,7 +63,11 @@ pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
     if let Some(reply) = &reply {
         tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
     }
-    let text = reply.map_or_else(|| last_words(messages), |reply| reply.text);
+    let text = match reply {
+        Some(reply) => reply.text,
+        None if fakes.numbered => numbered(&last_words(messages), fakes.next_answer()),
+        None => last_words(messages),
+    };
     Json(body(api, request, &text)).into_response()
 }
 
@@ -134,6 +138,18 @@ fn is_messages_request(request: &Received, messages: &[Value]) -> bool {
         && messages.first().is_some_and(|first| role(first) == "user")
         && messages.last().is_some_and(|last| role(last) == "user")
         && alternates
+}
+
+/// The words with a number; as many lines of them as `[lines N]` in them says.
+fn numbered(words: &str, number: u64) -> String {
+    let asked = words
+        .split_once("[lines ")
+        .and_then(|(_, rest)| rest.split_once(']')?.0.parse().ok());
+    let lines = 1..=asked.unwrap_or(1);
+    let lines: Vec<_> = lines
+        .map(|line: u32| format!("{words} #{number}.{line}"))
+        .collect();
+    lines.join("\n")
 }
 
 /// The last words of the last message.

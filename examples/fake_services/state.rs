@@ -21,6 +21,7 @@ pub(crate) struct Options {
     pub(crate) shown: Option<PathBuf>,
     pub(crate) requests: Option<PathBuf>,
     pub(crate) token: String,
+    pub(crate) numbered: bool,
 }
 
 impl Default for Options {
@@ -29,6 +30,7 @@ impl Default for Options {
             shown: None,
             requests: None,
             token: "123456:fake-token".to_owned(),
+            numbered: false,
         }
     }
 }
@@ -45,6 +47,9 @@ pub(crate) struct Received {
     pub(crate) body: String,
     /// The same, if it is JSON.
     pub(crate) json: Value,
+    /// What went wrong with it, as ordered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fault: Option<Fault>,
 }
 
 impl Received {
@@ -71,6 +76,7 @@ impl Received {
             headers,
             body: String::from_utf8_lossy(body).into_owned(),
             json: serde_json::from_slice(body).unwrap_or(Value::Null),
+            fault: None,
         }
     }
 
@@ -95,6 +101,9 @@ impl Received {
 /// All fakes of one process.
 pub(crate) struct Fakes {
     pub(crate) token: String,
+    /// Whether a model that says back what it was asked numbers its answers, so that no two are
+    /// alike.
+    pub(crate) numbered: bool,
     inner: Mutex<Inner>,
 }
 
@@ -105,6 +114,7 @@ struct Inner {
     requests: Vec<Received>,
     shown: Vec<ShownLine>,
     webhook_ids: HashSet<String>,
+    answers: u64,
     shown_file: Option<File>,
     requests_file: Option<File>,
 }
@@ -127,6 +137,7 @@ impl Fakes {
             .collect();
         Ok(Self {
             token: options.token,
+            numbered: options.numbered,
             inner: Mutex::new(inner),
         })
     }
@@ -170,6 +181,13 @@ impl Fakes {
             inner.faults.remove(at);
         }
         Some(fault)
+    }
+
+    /// The number of a model's next answer.
+    pub(crate) fn next_answer(&self) -> u64 {
+        let mut inner = self.inner();
+        inner.answers += 1;
+        inner.answers
     }
 
     pub(crate) fn take_reply(&self, service: Service) -> Option<Reply> {

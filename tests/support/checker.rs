@@ -77,10 +77,10 @@ pub(crate) struct Line {
 pub(crate) struct Call {
     /// The job, or `None` for a person's turn.
     pub(crate) job: Option<String>,
-    /// The same for every attempt of one occurrence or turn.
-    pub(crate) key: String,
-    /// In microseconds since the epoch.
-    pub(crate) at: i64,
+    /// The same for every attempt of one occurrence or turn, where the agent is told.
+    pub(crate) key: Option<String>,
+    /// In microseconds since the epoch, where the agent has the clock of the process.
+    pub(crate) at: Option<i64>,
 }
 
 /// What does not hold.

@@ -190,10 +190,14 @@ impl Outside {
         let key = turn.key.as_str().to_owned();
         self.calls.push(Call {
             job: turn.job.as_ref().map(ToString::to_string),
-            key: key.clone(),
-            at: now.as_microsecond(),
+            key: Some(key.clone()),
+            at: Some(now.as_microsecond()),
         });
-        self.calls.iter().filter(|call| call.key == key).count()
+        let own = self
+            .calls
+            .iter()
+            .filter(|call| call.key.as_ref() == Some(&key));
+        own.count()
     }
 }
 

@@ -24,8 +24,14 @@ pub(crate) struct Fakes {
 impl Fakes {
     /// Starts the fakes with logs of their own.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with more arguments.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the logs of the fakes");
         let mut child = Command::new(program())
+            .args(arguments)
             .args(["--token", TOKEN, "--shown"])
             .arg(folder.path().join("shown.jsonl"))
             .arg("--requests")
@@ -60,6 +66,11 @@ impl Fakes {
     /// The truth of what each chat showed.
     pub(crate) fn shown_log(&self) -> PathBuf {
         self.folder.path().join("shown.jsonl")
+    }
+
+    /// Every request as it came, one a line.
+    pub(crate) fn requests_log(&self) -> PathBuf {
+        self.folder.path().join("requests.jsonl")
     }
 
     /// Gives an order, as `examples/fake_services/faults.rs` describes it.

@@ -7,6 +7,8 @@ use super::{
     facts::{Facts, Occurrence},
 };
 
+const SECOND: i64 = 1_000_000;
+
 const TERMINAL: [&str; 4] = ["done", "failed", "cancelled", "skipped"];
 
 /// I1.
@@ -22,8 +24,9 @@ pub(super) fn every_slot_has_one_record(facts: &Facts, rules: &Rules, found: &mu
                 let slots = slots.iter().copied();
                 slots.filter(|slot| *slot > stored.first_seen_at).collect()
             }
+            // The grid is of whole seconds.
             Slots::Every(period) => (1..)
-                .map(|k| stored.first_seen_at + k * period)
+                .map(|k| stored.first_seen_at / SECOND * SECOND + k * period)
                 .take_while(|slot| *slot <= stored.cursor)
                 .collect(),
         };
@@ -142,8 +145,8 @@ pub(super) fn starts_are_allowed(facts: &Facts, rules: &Rules, calls: &[Call], f
 fn calls_are_accounted(facts: &Facts, rules: &Rules, calls: &[Call], found: &mut Found) {
     let mut by_key: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for call in calls {
-        if let Some(job) = &call.job {
-            *by_key.entry((job, &call.key)).or_default() += 1;
+        if let (Some(job), Some(key)) = (&call.job, &call.key) {
+            *by_key.entry((job, key)).or_default() += 1;
         }
     }
     for ((job, key), count) in &by_key {
@@ -153,28 +156,47 @@ fn calls_are_accounted(facts: &Facts, rules: &Rules, calls: &[Call], found: &mut
         });
     }
     for job in rules.jobs.keys() {
-        let asked = by_key.keys().filter(|(owner, _)| owner == job).count();
-        let runs = facts.runs.iter().filter(|run| run.job == *job).count();
-        found.unless(asked <= runs, "I2", || {
-            format!("{job}: {asked} occurrences were asked for, and {runs} ran")
-        });
-    }
-    for call in calls {
-        let Some(job) = &call.job else { continue };
-        let is_an_attempt = facts.runs.iter().any(|run| {
-            run.job == *job
-                && facts.attempts.iter().any(|attempt| {
-                    attempt.run == run.id
-                        && attempt.started_at <= call.at
-                        && attempt.ended_at.is_none_or(|ended| ended >= call.at)
-                })
-        });
-        found.unless(is_an_attempt, "I2", || {
+        let runs: BTreeSet<i64> = facts
+            .runs
+            .iter()
+            .filter(|run| run.job == *job)
+            .map(|run| run.id)
+            .collect();
+        let keys = by_key.keys().filter(|(owner, _)| owner == job).count();
+        found.unless(keys <= runs.len(), "I2", || {
             format!(
-                "{job}: the agent was asked at {} outside of every attempt",
-                call.at
+                "{job}: {keys} occurrences were asked for, and {} ran",
+                runs.len()
             )
         });
+        let attempts: Vec<_> = facts
+            .attempts
+            .iter()
+            .filter(|attempt| runs.contains(&attempt.run))
+            .collect();
+        let own = || calls.iter().filter(|call| call.job.as_ref() == Some(job));
+        found.unless(own().count() <= attempts.len(), "I2", || {
+            format!(
+                "{job}: {} calls in {} attempts",
+                own().count(),
+                attempts.len()
+            )
+        });
+        for at in own().filter_map(|call| call.at) {
+            let is_in_one = attempts.iter().any(|attempt| {
+                attempt.started_at <= at && attempt.ended_at.is_none_or(|ended| ended >= at)
+            });
+            found.unless(is_in_one, "I2", || {
+                format!("{job}: the agent was asked at {at} outside of every attempt")
+            });
+        }
+    }
+    for call in calls {
+        let is_known = call
+            .job
+            .as_ref()
+            .is_none_or(|job| rules.jobs.contains_key(job));
+        found.unless(is_known, "I2", || format!("{:?} is no job", call.job));
     }
 }
 
