@@ -18,11 +18,12 @@ mod recover;
 mod reset;
 mod run;
 mod services;
+mod trouble;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     clock::Clock,
@@ -41,6 +42,7 @@ pub use services::Services;
 
 use absorb::Completion;
 use in_flight::InFlight;
+use trouble::Trouble;
 
 /// The longest sleep. Sleeps are derived from the wall clock anew each time, so that a clock that
 /// steps, or a machine that slept, is noticed this soon.
@@ -92,6 +94,7 @@ pub struct Worker {
     /// What a worker that died left, as far as nothing was decided about it.
     interrupted: Interrupted,
     journal: Option<Arc<Journal>>,
+    trouble: Trouble,
 }
 
 impl Worker {
@@ -127,6 +130,7 @@ impl Worker {
             is_struggling: false,
             interrupted,
             journal,
+            trouble: Trouble::default(),
         };
         worker.recover(now).await?;
         Ok(worker)
@@ -175,6 +179,12 @@ impl Worker {
             chats,
             journal: self.journal.as_deref(),
         }
+    }
+
+    /// What keeps the store from working, as [`Worker::run`] finds it; `None` while it works.
+    /// Meanwhile nothing begins, and nothing is lost.
+    pub fn watch_trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.watch()
     }
 
     /// Whether an agent or a channel is at work.

@@ -1,8 +1,10 @@
 //! Where the worker lives: a small disk, a clock that can be stepped, and a process that can be
 //! killed and frozen.
 
+#![allow(dead_code, reason = "each program uses a part of it")]
+
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -183,7 +185,9 @@ impl Place {
     pub(crate) fn fill_disk(&self) {
         match self.disk {
             Disk::Tmpfs => {
-                let mut ballast = File::create(self.path(BALLAST)).unwrap();
+                let mut options = OpenOptions::new();
+                let ballast = options.create(true).append(true).open(self.path(BALLAST));
+                let mut ballast = ballast.unwrap();
                 let mut size = 1 << 20;
                 while size > 0 {
                     if ballast.write_all(&vec![0; size]).is_err() {
@@ -192,6 +196,14 @@ impl Place {
                 }
             }
             Disk::Limit => self.limit_files("1024"),
+        }
+    }
+
+    /// What SQLite says of this disk when it is full.
+    pub(crate) fn full_in_words(&self) -> &'static str {
+        match self.disk {
+            Disk::Tmpfs => "no room is left on the disk",
+            Disk::Limit => "cannot use the database",
         }
     }
 

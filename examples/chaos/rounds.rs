@@ -256,6 +256,11 @@ impl Era {
                 self.wait(draw, 300, 1500);
                 self.place.free_disk();
                 sometimes.count("disk full");
+                // One that was about to start says so and ends; whoever supervises it starts it
+                // again.
+                if self.place.has_ended().as_deref() == Some("exit status: 3") {
+                    self.place.kill();
+                }
             }
             _ => {}
         }

@@ -99,6 +99,8 @@ pub(super) fn failure(error: &StoreError) -> Failure {
         ),
         StoreError::Busy { .. } => Failure::new(Exit::Refused, message)
             .help("try again when it has finished; nothing was written"),
+        StoreError::Full { .. } => Failure::new(Exit::CannotRead, message)
+            .help("make room there and try again; nothing was written"),
         StoreError::Newer { .. } => Failure::new(Exit::Refused, message)
             .help("install the newer chatcron, or name another database with --db"),
         StoreError::WrongPartState { .. } => Failure::new(Exit::DoesNotHold, message),

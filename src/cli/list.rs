@@ -11,7 +11,7 @@ use crate::{
         failure::Failure,
         json,
         names::unreadable,
-        outcome, print, reading, runtime,
+        outcome, plain, print, reading, runtime,
         standing::{Standing, State},
         table::{Cell, Column, Screen, Table, Tone},
         words,
@@ -65,6 +65,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut text = render(&jobs, &chats, now, Screen::of_stdout());
     if !WorkerLock::is_held(&path).map_err(unreadable)? {
         text.push_str("chatcron is not running: `chatcron run` starts it\n");
+    } else if let Some(trouble) = WorkerLock::trouble(&path) {
+        let trouble = plain::line(&trouble);
+        text.push_str(&format!(
+            "chatcron is running, and nothing begins: {trouble}\n"
+        ));
     }
     print(&text)?;
     Ok(Exit::Fine)

@@ -21,7 +21,10 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
-    store::{Store, sqlite::OpenMode},
+    store::{
+        Store,
+        sqlite::{OpenMode, WorkerLock},
+    },
     worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
@@ -77,17 +80,19 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             None => return Ok(Exit::DoesNotHold),
         }
     }
+    let lock = Arc::new(taken.lock);
     let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
     let start = Start {
         place: &place,
         read: &read,
         journal,
         stop,
+        lock: lock.clone(),
     };
     let outcome = work(start, store.clone()).await;
     beside.shutdown().await;
     store.close().await;
-    drop(taken.lock);
+    drop(lock);
     outcome
 }
 
@@ -148,6 +153,7 @@ struct Start<'a> {
     read: &'a Read,
     journal: Option<Arc<Journal>>,
     stop: Stop,
+    lock: Arc<WorkerLock>,
 }
 
 async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> {
@@ -156,6 +162,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         read,
         journal,
         stop,
+        lock,
     } = start;
     let file = &read.file;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -183,6 +190,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         read.at,
         handle,
     ));
+    beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
     beside.shutdown().await;
     ended.map_err(|error| Failure::new(Exit::CannotRead, format!("{error:#}")))?;

@@ -21,6 +21,12 @@ pub enum StoreError {
         /// Which database.
         database: String,
     },
+    /// Its disk is full: nothing of what was asked for is written.
+    #[error("no room is left on the disk of {database}")]
+    Full {
+        /// Which database.
+        database: String,
+    },
     /// Another worker holds the database.
     #[error("another `chatcron run` is working on {database}")]
     Held {

@@ -146,7 +146,10 @@ impl Worker {
                 Woken::ToLook => {}
                 Woken::ByRequest(request) => self.follow(request).await,
                 Woken::ByChore(chore) => self.do_chore(chore).await,
-                Woken::ByTask(joined) => report(self.absorb_joined(joined).await),
+                Woken::ByTask(joined) => {
+                    let saved = self.absorb_joined(joined).await;
+                    self.report(saved);
+                }
             }
         }
         if let Some(housekeeping) = housekeeping {
@@ -160,12 +163,13 @@ impl Worker {
     fn sleep_after(&self, next: Result<Option<Timestamp>, StoreError>) -> Duration {
         match next {
             Ok(next) => {
+                self.trouble.is_over();
                 let now = self.clock.now();
                 let wait = next.map_or(LONGEST_SLEEP, |next| next.duration_since(now));
                 Duration::try_from(wait.min(LONGEST_SLEEP)).unwrap_or(Duration::ZERO)
             }
             Err(error) => {
-                report(Err(error));
+                self.trouble.has(&error);
                 STORE_FAILED_WAIT
             }
         }
@@ -200,7 +204,10 @@ impl Worker {
         match chore {
             // The step that follows looks at everything.
             Chore::Sweep => {}
-            Chore::Reap => report(self.reap(now).await),
+            Chore::Reap => {
+                let reaped = self.reap(now).await;
+                self.report(reaped);
+            }
             Chore::Prune => self.prune(now).await,
         }
     }
@@ -221,7 +228,7 @@ impl Worker {
         match self.store.prune(retention, now).await {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, "pruned"),
-            Err(error) => report(Err(error)),
+            Err(error) => self.trouble.has(&error),
         }
     }
 
@@ -245,7 +252,8 @@ impl Worker {
         }
         self.tasks.abort_all();
         let now = self.clock.now();
-        report(self.store.end_worker(self.id, now).await);
+        let ended = self.store.end_worker(self.id, now).await;
+        self.report(ended);
     }
 
     /// Commits what finishes, until nothing runs or the time is over.
@@ -268,7 +276,15 @@ impl Worker {
             if saved.is_err() {
                 tokio::time::sleep(STORE_FAILED_WAIT).await;
             }
-            report(saved);
+            self.report(saved);
+        }
+    }
+}
+
+impl Worker {
+    fn report(&self, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            self.trouble.has(&error);
         }
     }
 }
@@ -293,12 +309,5 @@ async fn changed(store: &dyn crate::store::Store, seen: &mut Option<i64>) {
             Err(error) => tracing::debug!(%error, "the change token cannot be read"),
         }
         tokio::time::sleep(CHANGES_POLL).await;
-    }
-}
-
-fn report(result: Result<(), StoreError>) {
-    if let Err(error) = result {
-        let cause = std::error::Error::source(&error).map(ToString::to_string);
-        tracing::error!(%error, cause, "the store failed; trying again");
     }
 }

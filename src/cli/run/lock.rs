@@ -1,8 +1,8 @@
 //! Becoming the one worker of a database: at once, or as a hot standby of the one that runs.
 
-use std::{io, path::Path, thread, time::Duration};
+use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -88,6 +88,23 @@ async fn stand_by(database: &Path, stop: &CancellationToken) -> Result<Option<Ta
             let lock = lock.map_err(|error| database::failure(&error))?;
             tracing::info!("taking over: the one before has ended");
             Ok(Some(Taken { lock, has_waited: true }))
+        }
+    }
+}
+
+/// Says in the lock's file what keeps the worker from working, as it comes and goes, for whoever
+/// asks how it stands.
+pub(super) async fn tell_trouble(
+    lock: Arc<WorkerLock>,
+    mut trouble: watch::Receiver<Option<String>>,
+) {
+    loop {
+        let told = lock.tell(trouble.borrow_and_update().as_deref());
+        if let Err(error) = told {
+            tracing::debug!(%error, "the lock's file cannot be written");
+        }
+        if trouble.changed().await.is_err() {
+            return;
         }
     }
 }

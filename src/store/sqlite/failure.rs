@@ -35,7 +35,10 @@ impl Failure {
     /// The error of each of several callers of one transaction.
     pub(super) fn to_error(self: &Arc<Self>, path: &Path) -> StoreError {
         match &**self {
-            Self::Sql(error) if is_busy(error) => StoreError::Busy {
+            Self::Sql(error) if has_code(error, SQLITE_BUSY) => StoreError::Busy {
+                database: path.display().to_string(),
+            },
+            Self::Sql(error) if has_code(error, SQLITE_FULL) => StoreError::Full {
                 database: path.display().to_string(),
             },
             Self::Sql(_) => StoreError::Unavailable {
@@ -49,12 +52,16 @@ impl Failure {
     }
 }
 
-/// Whether somebody else held the file for longer than we wait (SQLITE_BUSY and its kinds).
-fn is_busy(error: &sqlx::Error) -> bool {
-    const SQLITE_BUSY: i64 = 5;
+/// Somebody else held the file for longer than we wait.
+const SQLITE_BUSY: i64 = 5;
+/// The disk is full.
+const SQLITE_FULL: i64 = 13;
+
+/// Whether SQLite failed for this reason, or for a kind of it.
+fn has_code(error: &sqlx::Error, reason: i64) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     let code = code.and_then(|code| code.parse::<i64>().ok());
-    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
+    code.is_some_and(|code| code & 0xff == reason)
 }
 
 impl fmt::Display for Failure {

@@ -6,7 +6,7 @@
 use std::{
     ffi::OsString,
     fs::{File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -35,11 +35,16 @@ impl Holder {
     }
 }
 
+/// How long the file is. All of it is written when the lock is taken, so that more can be said in
+/// it on a disk that is full.
+const LENGTH: usize = 512;
+
 /// Held by the one worker of a database.
 #[derive(Debug)]
 pub struct WorkerLock {
     // Closing the file releases the lock.
-    _file: File,
+    file: File,
+    holder: Holder,
 }
 
 impl WorkerLock {
@@ -82,23 +87,41 @@ impl WorkerLock {
     }
 
     /// Says in the file who holds it.
-    fn held(mut file: File, path: &Path, holder: Holder) -> Result<Self, StoreError> {
-        let told = file
-            .set_len(0)
-            .and_then(|()| file.write_all(holder.word().as_bytes()));
+    fn held(file: File, path: &Path, holder: Holder) -> Result<Self, StoreError> {
+        let lock = Self { file, holder };
+        let told = lock.tell(None);
         told.map_err(|source| unusable(path, source))?;
-        Ok(Self { _file: file })
+        Ok(lock)
+    }
+
+    /// Says in the file what keeps its holder from working.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn tell(&self, trouble: Option<&str>) -> io::Result<()> {
+        let first = self.holder.word();
+        let mut text = format!("{first}\n{}", trouble.unwrap_or_default()).into_bytes();
+        text.resize(LENGTH, b'\n');
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&text)
     }
 
     /// Who holds the lock of this database, as far as it says; `Worker` where it does not.
     pub fn holder(database: &Path) -> Holder {
-        let path = beside(&real(database), ".lock");
-        let word = std::fs::read_to_string(path).unwrap_or_default();
-        if word == Holder::Errand.word() {
+        let text = said(database);
+        if text.lines().next() == Some(Holder::Errand.word()) {
             Holder::Errand
         } else {
             Holder::Worker
         }
+    }
+
+    /// What keeps the holder of this lock from working, as far as it says.
+    pub fn trouble(database: &Path) -> Option<String> {
+        let text = said(database);
+        let trouble = text.lines().nth(1)?.trim();
+        (!trouble.is_empty()).then(|| trouble.to_owned())
     }
 
     /// Whether a worker is running on this database.
@@ -119,6 +142,13 @@ impl WorkerLock {
             Err(TryLockError::Error(source)) => Err(unusable(&path, source)),
         }
     }
+}
+
+/// What the file says, as far as it can be read.
+fn said(database: &Path) -> String {
+    let path = beside(&real(database), ".lock");
+    let text = std::fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The database itself, whatever links lead to it: one file has one lock.
