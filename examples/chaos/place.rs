@@ -67,10 +67,6 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn has_clock(&self) -> bool {
-        self.faketime.is_some()
-    }
-
     /// Sets the wall clock of every process here; the monotonic clock goes on as it is.
     pub(crate) fn step_clock(&mut self, by_ms: i64) {
         self.offset_ms += by_ms;
@@ -245,6 +241,11 @@ impl Drop for Place {
             let _ = Command::new("umount").arg(self.folder.path()).status();
         }
     }
+}
+
+/// Whether clocks can be stepped here.
+pub(crate) fn has_faketime() -> bool {
+    faketime().is_some()
 }
 
 /// The library that lies about the time, if the machine has it.

@@ -142,6 +142,13 @@ pub(crate) fn run(options: &Options) -> Result<String, Failed> {
     let mut draw = Draw::new(options.seed);
     let mut sometimes = Sometimes::default();
     let mut left = options.rounds;
+    if !place::has_faketime() {
+        let what = "libfaketime is not installed, so the clock cannot be stepped".to_owned();
+        return Err(Failed {
+            what: vec![what],
+            evidence: None,
+        });
+    }
     while left > 0 {
         let rounds = left.min(ROUNDS_A_RECKONING);
         let mut era = Era::begin(options, &mut draw);
@@ -245,7 +252,7 @@ impl Era {
                 }
                 sometimes.count("asked to stop");
             }
-            58..=72 if self.place.has_clock() => {
+            58..=72 => {
                 let back = self.steps_back && draw.percent(50);
                 let by = i64::try_from(draw.between(200, 15_000)).unwrap();
                 self.place.step_clock(if back { -by } else { by });
