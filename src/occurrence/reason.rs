@@ -59,7 +59,7 @@ pub enum FailReason {
     Permanent,
     /// An attempt took too long.
     Timeout,
-    /// The process died during the run.
+    /// The process died during the run, or nobody made its next attempt before the next slot.
     Interrupted,
     /// An attempt failed after it had effects, and is not repeated by itself.
     AfterEffects,

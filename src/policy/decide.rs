@@ -98,7 +98,7 @@ struct Draft {
 impl Draft {
     /// Does what has come due: retries, slots, and slots that were waiting.
     fn look(&mut self, plan: &JobPlan, now: Timestamp) {
-        self.requeue_due_retries(now);
+        self.make_due_retries(plan, now);
         if self.is_suspended(plan) {
             return;
         }
@@ -110,14 +110,37 @@ impl Draft {
         self.state.pause.is_some() || !plan.job.enabled
     }
 
-    fn requeue_due_retries(&mut self, now: Timestamp) {
-        for run in &mut self.state.active {
-            if matches!(run.phase, Phase::Backoff { until } if until <= now) {
-                run.phase = Phase::Open;
-                self.effects.push(Effect::Requeue {
-                    occurrence: run.occurrence.clone(),
-                });
+    /// Begins the next attempts whose time has come. One that nobody made in time, so that the
+    /// job's next slot has come too, is not made: it would take that slot's place.
+    fn make_due_retries(&mut self, plan: &JobPlan, now: Timestamp) {
+        let is_due =
+            |run: &&ActiveRun| matches!(run.phase, Phase::Backoff { until } if until <= now);
+        let due: Vec<_> = self
+            .state
+            .active
+            .iter()
+            .filter(is_due)
+            .map(|run| run.occurrence.clone())
+            .collect();
+        if due.is_empty() {
+            return;
+        }
+        let next = plan.planner.next(self.state.cursor);
+        let is_too_late = next.is_some_and(|next| next.nominal <= now);
+        for occurrence in due {
+            if is_too_late {
+                self.fail(plan, &occurrence, FailReason::Interrupted, now);
+            } else {
+                self.requeue(occurrence);
             }
+        }
+    }
+
+    fn requeue(&mut self, occurrence: OccurrenceRef) {
+        let active = &mut self.state.active;
+        if let Some(run) = active.iter_mut().find(|run| run.occurrence == occurrence) {
+            run.phase = Phase::Open;
+            self.effects.push(Effect::Requeue { occurrence });
         }
     }
 

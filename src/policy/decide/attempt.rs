@@ -68,7 +68,7 @@ impl Draft {
     }
 
     /// Ends an occurrence as failed; after so many of them in a row the job pauses itself.
-    fn fail(
+    pub(super) fn fail(
         &mut self,
         plan: &JobPlan,
         occurrence: &OccurrenceRef,

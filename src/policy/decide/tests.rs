@@ -492,6 +492,38 @@ fn a_retry_that_would_reach_the_next_nominal_is_not_made() {
 
 /// What a dead process leaves, and what becomes of it.
 #[test]
+fn a_retry_that_nobody_made_in_time_gives_way_to_the_next_slot() {
+    let plan = plan(daily());
+    let backing_off = decide(
+        &plan,
+        &running(&plan, 1),
+        finished(
+            &plan,
+            &scheduled(1),
+            AttemptResult::Failed(FailReason::Transient),
+            1,
+        ),
+        utc("2026-12-01T08:10:00Z"),
+    );
+    // The process was down from then on; the retry was due half a minute later.
+    let in_time = utc("2026-12-02T07:59:00Z");
+    let again = decide(&plan, &backing_off.state, Event::WakeUp, in_time);
+    let requeued = Effect::Requeue {
+        occurrence: scheduled(1),
+    };
+    assert_eq!(again.effects, [requeued]);
+    let too_late = nominal(2);
+    let given_up = decide(&plan, &backing_off.state, Event::WakeUp, too_late);
+    assert_eq!(
+        given_up.effects,
+        [
+            end(scheduled(1), Outcome::Failed(FailReason::Interrupted)),
+            start(2, Cause::Scheduled, too_late),
+        ]
+    );
+}
+
+#[test]
 fn interruption_follows_its_table() {
     let requeue = vec![Effect::Requeue {
         occurrence: scheduled(1),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    Call, Found, Rules, Slots,
-    facts::{Facts, Occurrence},
+    Call, Found, JobRule, Rules, Slots,
+    facts::{Facts, Job, Occurrence},
 };
 
 const SECOND: i64 = 1_000_000;
@@ -18,18 +18,7 @@ pub(super) fn every_slot_has_one_record(facts: &Facts, rules: &Rules, found: &mu
             found.unless(false, "I1", || format!("{job} is not there"));
             continue;
         };
-        let expected: BTreeSet<i64> = match &rule.slots {
-            // Nothing is due before a job is first seen.
-            Slots::At(slots) => {
-                let slots = slots.iter().copied();
-                slots.filter(|slot| *slot > stored.first_seen_at).collect()
-            }
-            // The grid is of whole seconds.
-            Slots::Every(period) => (1..)
-                .map(|k| stored.first_seen_at / SECOND * SECOND + k * period)
-                .take_while(|slot| *slot <= stored.cursor)
-                .collect(),
-        };
+        let expected = slots(stored, rule);
         let mut records: BTreeMap<i64, u32> = BTreeMap::new();
         for row in scheduled(facts, job) {
             *records.entry(row.nominal).or_default() += 1;
@@ -66,6 +55,22 @@ pub(super) fn every_slot_has_one_record(facts: &Facts, rules: &Rules, found: &mu
         found.unless(!needs_reason || row.reason.is_some(), "I1", || {
             format!("occurrence {} is {} without a reason", row.id, row.state)
         });
+    }
+}
+
+/// The slots that a job has had.
+fn slots(stored: &Job, rule: &JobRule) -> BTreeSet<i64> {
+    match &rule.slots {
+        // Nothing is due before a job is first seen.
+        Slots::At(slots) => {
+            let slots = slots.iter().copied();
+            slots.filter(|slot| *slot > stored.first_seen_at).collect()
+        }
+        // The grid is of whole seconds.
+        Slots::Every(period) => (1..)
+            .map(|k| stored.first_seen_at / SECOND * SECOND + k * period)
+            .take_while(|slot| *slot <= stored.cursor)
+            .collect(),
     }
 }
 
