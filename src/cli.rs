@@ -8,6 +8,7 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
+mod accept_clock;
 mod audit;
 mod check;
 mod control;
@@ -86,6 +87,7 @@ enum Command {
     Resume(control::ResumeArguments),
     Say(say::Arguments),
     Reset(reset::Arguments),
+    AcceptClock(accept_clock::Arguments),
 }
 
 /// Runs the command that the arguments name, and says how it went.
@@ -123,6 +125,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Resume(arguments) => runtime::block_on(control::resume(arguments)),
         Command::Say(arguments) => runtime::block_on(say::run(arguments)),
         Command::Reset(arguments) => runtime::block_on(reset::run(arguments)),
+        Command::AcceptClock(arguments) => runtime::block_on(accept_clock::run(arguments)),
     };
     match outcome {
         Ok(exit) => exit.into(),

@@ -5,6 +5,7 @@
 //! runs and deliveries go next; [`outbox`] says what an answer of a channel does to a part.
 
 mod admit;
+pub mod clock;
 mod decide;
 pub mod incident;
 mod journal;

@@ -31,7 +31,8 @@ pub use crate::policy::AttemptFate;
 pub use error::{Conflict, StoreError};
 pub use incident_rows::{IncidentCommit, IncidentRow, IncidentSignal, Reported};
 pub use job_rows::{
-    AttemptEnd, JobCommit, JobDigest, JobSource, Route, StoredJob, StretchChange, Target, Written,
+    AttemptEnd, JobCommit, JobDigest, JobSource, Route, StoredJob, StretchBegin, StretchChange,
+    Target, Written,
 };
 pub use outbox_rows::{
     ClaimedPart, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
@@ -109,6 +110,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Records that the worker has stopped in order.
     async fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The newest instant at which somebody is known to have believed the machine's clock: a worker
+    /// that began, worked or ended, or a person who confirmed it.
+    async fn clock_seen(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Records that the clock is believed now.
+    async fn see_clock(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Has every job looked at now: what was derived from the clock, or from other zone data, may be
+    /// wrong.
+    async fn look_again(&self, now: Timestamp) -> Result<(), StoreError>;
 
     /// A number that changes whenever another connection or process has committed.
     async fn change_token(&self) -> Result<i64, StoreError>;

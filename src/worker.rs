@@ -9,6 +9,7 @@ mod apply;
 mod change;
 mod dispatch;
 mod execute;
+mod guard;
 mod housekeeping;
 mod in_flight;
 mod incidents;
@@ -35,12 +36,14 @@ use crate::{
 
 pub use apply::{JobsChange, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
+pub use guard::clock_doubt;
 pub use housekeeping::HousekeepingError;
 pub use journal::Journal;
 pub use run::{ApplyError, Stop, Ticks, WorkerHandle, WorkerRequest};
 pub use services::Services;
 
 use absorb::Completion;
+use guard::Guard;
 use in_flight::InFlight;
 use trouble::Trouble;
 
@@ -93,6 +96,8 @@ pub struct Worker {
     is_struggling: bool,
     /// What a worker that died left, as far as nothing was decided about it.
     interrupted: Interrupted,
+    /// Whether the clock is believed.
+    guard: Guard,
     journal: Option<Arc<Journal>>,
     trouble: Trouble,
 }
@@ -111,6 +116,7 @@ impl Worker {
         journal: Option<Arc<Journal>>,
     ) -> Result<Self, StoreError> {
         let now = clock.now();
+        let guard = Guard::new(clock.as_ref());
         let store_id = store.identity().await?.into();
         let (id, interrupted) = store.begin_worker(&services.zone_data, now).await?;
         let services = Arc::new(services);
@@ -129,6 +135,7 @@ impl Worker {
             is_draining: false,
             is_struggling: false,
             interrupted,
+            guard,
             journal,
             trouble: Trouble::default(),
         };
@@ -144,6 +151,10 @@ impl Worker {
     /// step does what this one could not.
     pub async fn step(&mut self) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
+        if !self.believes(now).await? {
+            self.keep_finished();
+            return Ok(None);
+        }
         self.recover(now).await?;
         self.keep_finished();
         self.absorb_unsaved(now).await?;

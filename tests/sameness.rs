@@ -339,6 +339,40 @@ fn every_policy() -> Story {
     }
 }
 
+/// The clock is set forward for an evening and put right, once by less than a day and once by years.
+fn a_clock_that_is_put_right() -> Story {
+    let time = SignedDuration::from_secs(40);
+    let jobs = ["night", "slow", "often", "fails", "gives-up", "chats"];
+    let step = |text: &str, by: SignedDuration| ClockStep { at: at(text), by };
+    let hours = SignedDuration::from_hours;
+    let clock_steps = vec![
+        step("2026-12-01T10:00:30Z", hours(14)),
+        step("2026-12-01T15:00:30Z", hours(-14)),
+        step("2026-12-02T18:00:30Z", hours(10 * 365 * 24)),
+        step("2026-12-02T21:30:30Z", hours(-10 * 365 * 24)),
+    ];
+    Story {
+        jobs: JOBS,
+        from: at("2026-12-01T06:00:30Z"),
+        to: at("2026-12-03T09:00:00Z"),
+        scenario: Scenario {
+            clock_steps: clock_steps.clone(),
+            run_times: jobs
+                .iter()
+                .map(|job| (id(job), RunTime::fixed(time)))
+                .collect(),
+            ..Scenario::default()
+        },
+        world: JobsWorld {
+            times: jobs.iter().map(|job| (id(job), time)).collect(),
+            failing: Vec::new(),
+            refused: BTreeSet::new(),
+            outages: Vec::new(),
+            clock_steps: clock_steps.iter().map(|step| (step.at, step.by)).collect(),
+        },
+    }
+}
+
 fn simulated(story: &Story) -> Ledger {
     let file = stepping::read(story.jobs, story.from);
     let max_concurrent = usize::try_from(file.max_concurrent).unwrap();
@@ -458,6 +492,21 @@ async fn runs_that_wait_while_the_clock_is_set_back_begin_alike() {
         second[0].starts_with("2026-12-01T09:00:00Z began"),
         "it begins when it is due by the new clock: {second:?}"
     );
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_and_is_put_right_is_followed_alike() {
+    let said = told_alike(a_clock_that_is_put_right()).await;
+    let all: Vec<&String> = said.decisions.values().flatten().collect();
+    assert!(
+        !all.iter().any(|line| line.starts_with("2036")),
+        "nothing is decided by a clock that is not believed"
+    );
+    let night = &said.decisions[&id("night")];
+    let started = |slot: &str| night.iter().filter(|line| line.contains(slot)).count();
+    // It came early by the wrong clock, and not again.
+    assert_eq!(started("2026-12-02T02:30:00"), 2, "{night:#?}");
+    assert_eq!(started("2026-12-03T02:30:00"), 2, "{night:#?}");
 }
 
 #[tokio::test]

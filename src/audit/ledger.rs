@@ -101,17 +101,18 @@ impl<'s> LedgerAudit<'s> {
     fn expected(&mut self) -> Option<Planned> {
         loop {
             let stretch = self.stretches.get(self.current)?;
+            let following = self.stretches.get(self.current + 1);
             if stretch.zone_data == ZoneData::Same {
                 let from = self.position.max(stretch.after);
-                let next = stretch.planner.between(from, stretch.until).next();
+                // Where the next one begins earlier, its slots are the ones expected.
+                let until = following.map_or(stretch.until, |next| stretch.until.min(next.after));
+                let next = stretch.planner.between(from, until).next();
                 if next.is_some() {
                     return next;
                 }
             }
             self.current += 1;
-            // The next one has slots of its own from its beginning on.
-            let next = self.stretches.get(self.current)?;
-            self.position = next.after;
+            self.position = self.position.max(following?.after);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cli::{Exit, database, failure::Failure, names, print, reading::Place, words},
+    cli::{Exit, accept_clock, database, failure::Failure, names, print, reading::Place, words},
     clock::{Clock, SystemClock},
     directory::Chat,
     ids::{ChatName, JobId},
@@ -80,6 +80,7 @@ pub(super) async fn change(
 ) -> Result<Applied, Failure> {
     let failed = |error| database::failure(&error);
     names::job(store, job.as_str()).await?;
+    accept_clock::must_be_believed(store, SystemClock.now()).await?;
     let chats: BTreeMap<ChatName, Chat> = store
         .chats()
         .await

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::{
     cli::{
-        Colour, Exit, database,
+        Colour, Exit, accept_clock, database,
         failure::Failure,
         jobs_file,
         reading::{self, Place},
@@ -112,6 +112,7 @@ impl<'a> Errand<'a> {
             eprintln!("warning: {what}");
         }
         let clock = Arc::new(SystemClock);
+        accept_clock::must_be_believed(self.store.as_ref(), clock.now()).await?;
         let chats = wired.services.directory.chats.values().cloned().collect();
         self.store
             .set_chats(chats, clock.now())

@@ -18,6 +18,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     directory::Chat,
+    policy::clock::AHEAD_MAX,
     store::{RunFilter, RunRow, Store, StoredJob, sqlite::WorkerLock},
 };
 
@@ -59,10 +60,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Ok((jobs, chats))
     })?;
     if arguments.json {
-        print(&as_json(&jobs))?;
+        print(&as_json(&jobs, now))?;
         return Ok(Exit::Fine);
     }
     let mut text = render(&jobs, &chats, now, Screen::of_stdout());
+    text.push_str(&ahead(&jobs, now));
     if !WorkerLock::is_held(&path).map_err(unreadable)? {
         text.push_str("chatcron is not running: `chatcron run` starts it\n");
     } else if let Some(trouble) = WorkerLock::trouble(&path) {
@@ -136,6 +138,28 @@ fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> St
     table.render(screen)
 }
 
+/// Jobs whose slots have records ahead of the clock, because that was wrong.
+fn ahead(jobs: &[Listed], now: Timestamp) -> String {
+    let ahead = jobs.iter().filter_map(|listed| {
+        let until = accounted_ahead(&listed.stored, now)?;
+        let zone = words::zone(&listed.stored.job.schedule.zone);
+        let until = words::moment(until, now, &zone);
+        Some(format!(
+            "{}: the clock was ahead; slots up to {until} may have records, and those do not come \
+             again\n",
+            listed.stored.job.id
+        ))
+    });
+    ahead.collect()
+}
+
+/// Up to when slots have records ahead of the clock, where it is further than a clock may differ.
+fn accounted_ahead(stored: &StoredJob, now: Timestamp) -> Option<Timestamp> {
+    let spans = stored.state.accounted.iter().map(|span| span.until);
+    let until = spans.fold(stored.state.cursor, Timestamp::max);
+    (until.duration_since(now) > AHEAD_MAX).then_some(until)
+}
+
 fn state(standing: &Standing, now: Timestamp) -> Cell {
     let tone = match standing.state {
         State::Running | State::Queued => Tone::Strong,
@@ -145,7 +169,7 @@ fn state(standing: &Standing, now: Timestamp) -> Cell {
     Cell::toned(standing.state.words(now), tone)
 }
 
-fn as_json(jobs: &[Listed]) -> String {
+fn as_json(jobs: &[Listed], now: Timestamp) -> String {
     let jobs: Vec<Value> = jobs
         .iter()
         .map(|listed| {
@@ -161,6 +185,7 @@ fn as_json(jobs: &[Listed]) -> String {
                 "state": listed.standing.state.word(),
                 "paused": listed.standing.paused(),
                 "next_at": listed.standing.next_at,
+                "accounted_until": accounted_ahead(&listed.stored, now),
                 "last": listed.last.as_ref().map(json::run),
             })
         })

@@ -12,7 +12,9 @@ use tokio::task::JoinSet;
 
 use crate::{
     cli::{
-        Exit, database,
+        Exit,
+        accept_clock::{self, Accepted},
+        database,
         failure::Failure,
         jobs_file,
         logs::{self, LogFormat},
@@ -53,6 +55,10 @@ pub(super) struct Arguments {
     /// Where another worker runs, wait for its end and take over at once, instead of refusing.
     #[arg(long)]
     standby: bool,
+    /// Confirm that the machine's clock is right, where it is more than a day ahead of what the
+    /// database knows.
+    #[arg(long)]
+    accept_clock: bool,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -82,6 +88,15 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let lock = Arc::new(taken.lock);
     let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
+    let accepted = if arguments.accept_clock {
+        Accepted::Yes
+    } else {
+        Accepted::No
+    };
+    if !accept_clock::until_believed(&*store, accepted, &stop.drain).await? {
+        store.close().await;
+        return Ok(Exit::Fine);
+    }
     let start = Start {
         place: &place,
         read: &read,

@@ -40,6 +40,7 @@ pub fn decide_from(plan: &JobPlan, state: JobState, event: Event<'_>, now: Times
         refusal: None,
         foreseen: None,
     };
+    draft.state.put_back(now);
     let mut current = plan;
     match event {
         Event::WakeUp => draft.look(plan, now),
@@ -224,6 +225,8 @@ impl Draft {
                 account(self, old, Starting::Never(SkipReason::Paused), now);
             }
             self.state.cursor = self.state.cursor.max(now);
+            self.state.planned_from = Some(self.state.cursor);
+            self.state.accounted.clear();
         }
     }
 
@@ -282,13 +285,18 @@ impl Draft {
     }
 
     fn next_after_cursor(&self, plan: &JobPlan) -> Option<Timestamp> {
-        match self.foreseen {
+        let mut next = match self.foreseen {
             Some((cursor, next)) if cursor == self.state.cursor => Some(next),
             Some(_) | None => {
                 let next = plan.planner.next(self.state.cursor);
                 next.map(|next| next.nominal)
             }
+        };
+        // A clock that was ahead has left records there.
+        while let Some(until) = next.and_then(|next| self.state.accounted_past(next)) {
+            next = plan.planner.next(until).map(|next| next.nominal);
         }
+        next
     }
 
     fn has_runs_left(&self, plan: &JobPlan) -> bool {

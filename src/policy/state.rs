@@ -10,6 +10,8 @@ use crate::{
     schedule::{Planner, ScheduleError},
 };
 
+use super::clock::AccountedSpan;
+
 /// A job with its compiled schedule.
 #[derive(Debug, Clone)]
 pub struct JobPlan {
@@ -45,6 +47,13 @@ pub struct JobState {
     pub failure_streak: u32,
     /// Set while the job is paused by a person or a policy.
     pub pause: Option<Pause>,
+    /// The instant after which the present schedule has planned: slots from here to the cursor have
+    /// their records. Not known of a job that is older than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_from: Option<Timestamp>,
+    /// Slots after the cursor that have their records, in ascending order: the clock was ahead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounted: Vec<AccountedSpan>,
 }
 
 impl JobState {
@@ -57,6 +66,8 @@ impl JobState {
             started_runs: 0,
             failure_streak: 0,
             pause: None,
+            planned_from: Some(activated_at),
+            accounted: Vec::new(),
         }
     }
 
@@ -365,6 +376,6 @@ impl Decision {
             | Effect::Backoff { .. }
             | Effect::End { .. } => None,
         });
-        nominals.fold(before.cursor, Timestamp::max)
+        nominals.fold(before.accounted_to(), Timestamp::max)
     }
 }

@@ -13,7 +13,10 @@ use crate::{
     job::{Job, Mode},
     message::{Destination, place},
     occurrence::{Cause, OccurrenceRef},
-    policy::{AttemptResult, JobPlan, JobState},
+    policy::{
+        AttemptResult, JobPlan, JobState,
+        clock::{doubt, is_set_back},
+    },
     schedule::ScheduleError,
 };
 
@@ -88,6 +91,10 @@ pub struct Simulation {
     /// What the machine's clock shows more than that.
     offset: SignedDuration,
     down: bool,
+    /// The offset that was believed last.
+    believed: SignedDuration,
+    /// The latest instant that the machine's clock showed while it was believed.
+    latest: Timestamp,
     max_concurrent: usize,
     messages: i64,
     sent: Vec<(usize, Part)>,
@@ -198,6 +205,8 @@ impl Simulation {
             now: from,
             offset: SignedDuration::ZERO,
             down: false,
+            believed: SignedDuration::ZERO,
+            latest: from,
             max_concurrent,
             messages: 0,
             sent: Vec::new(),
@@ -300,7 +309,7 @@ impl Simulation {
         while let Some(at) = self.next_instant().filter(|at| *at < to) {
             self.now = self.now.max(at);
             self.pass_turning_points(sink);
-            if !self.down {
+            if !self.down && self.believes() {
                 self.turn(sink);
             }
         }
@@ -336,9 +345,42 @@ impl Simulation {
         self.now.saturating_add(self.offset).unwrap_or(self.now)
     }
 
+    /// Whether the clock was set forward further than the worker believes.
+    fn is_doubted(&self) -> bool {
+        let expected = self.now.saturating_add(self.believed);
+        doubt(expected.unwrap_or(self.now), self.wall()).is_some()
+    }
+
+    /// Whether anything is begun at this instant; every job is looked at where the clock was set
+    /// back so far that its cursor may be ahead.
+    fn believes(&mut self) -> bool {
+        if self.is_doubted() {
+            return false;
+        }
+        let wall = self.wall();
+        self.believed = self.offset;
+        if is_set_back(self.latest, wall) {
+            self.latest = wall;
+            self.look_again(wall);
+        }
+        self.latest = self.latest.max(wall);
+        true
+    }
+
+    fn look_again(&mut self, wall: Timestamp) {
+        for (index, job) in self.jobs.iter_mut().enumerate() {
+            let Some(at) = job.wake_at.filter(|at| *at > wall) else {
+                continue;
+            };
+            self.wakes.remove(&(at, index));
+            self.wakes.insert((wall, index));
+            job.wake_at = Some(wall);
+        }
+    }
+
     fn next_instant(&self) -> Option<Timestamp> {
         let turning = self.turning_points.get(self.passed).map(|(at, _)| *at);
-        if self.down {
+        if self.down || self.is_doubted() {
             return turning;
         }
         let wall = self.wall();

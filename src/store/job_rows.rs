@@ -103,12 +103,21 @@ pub struct JobCommit {
 
 /// How the stretches change that a job's definitions plan; kept so that a ledger can be audited
 /// over edits. Both may be set: one definition takes over from another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StretchChange {
     /// The nominal instant up to which the definition in force until now has accounted.
     pub ends_at: Option<Timestamp>,
-    /// The instant after which the definition in force from now on plans slots.
-    pub begins_after: Option<Timestamp>,
+    /// From where on the definition that is then in force plans slots.
+    pub begins: Option<StretchBegin>,
+}
+
+/// Where a stretch begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StretchBegin {
+    /// Its slots come after this instant.
+    pub after: Timestamp,
+    /// The zone in which they are planned.
+    pub zone: String,
 }
 
 /// Which row of a job a decision changes, and how.

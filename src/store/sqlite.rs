@@ -175,6 +175,22 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn clock_seen(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(workers::clock_seen(&self.readers).await)
+    }
+
+    async fn see_clock(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(workers::see_clock(conn, now)))
+            .await
+    }
+
+    async fn look_again(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(workers::look_again(conn, now)))
+            .await
+    }
+
     async fn change_token(&self) -> Result<i64, StoreError> {
         let mut watch = self.watch.lock().await;
         let version = sqlx::query_scalar(DATA_VERSION)

@@ -69,6 +69,9 @@ impl Worker {
     /// Commits what tasks have reported. What the store does not take is kept for the next time:
     /// then each report on its own, so that one which can never be saved keeps no other.
     pub(super) async fn absorb_unsaved(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if !self.believes(now).await? {
+            return Ok(());
+        }
         let reports = mem::take(&mut self.unsaved);
         let size = if self.is_struggling { 1 } else { BATCH };
         let mut failure = None;

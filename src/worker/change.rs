@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     directory::Chat,
@@ -80,6 +80,8 @@ pub struct Applied {
     pub refusal: Option<Refusal>,
     /// When the job next needs a decision.
     pub wake_at: Option<Timestamp>,
+    /// How far the job's cursor was ahead of the clock, where it was put back.
+    pub put_back: Option<SignedDuration>,
     /// How many slots were recorded as skipped, by reason.
     pub skipped: Vec<(SkipReason, u64)>,
 }
@@ -91,6 +93,7 @@ impl Applied {
             written,
             refusal: decision.refusal,
             wake_at: decision.wake_at,
+            put_back: decided.state.ahead_of(decided.now),
             skipped: decision
                 .effects
                 .iter()

@@ -74,6 +74,14 @@ impl Worker {
                     for run_id in applied.written.ended {
                         self.in_flight.abort_run(run_id);
                     }
+                    if let Some(ahead) = applied.put_back {
+                        tracing::error!(
+                            %job,
+                            hours = ahead.as_hours(),
+                            "its slots were accounted for ahead of the clock; it is planned anew \
+                             from now, and slots that have a record do not come again"
+                        );
+                    }
                     for (reason, slots) in applied.skipped {
                         tracing::info!(%job, slots, reason = reason.as_str(), "skipped");
                     }

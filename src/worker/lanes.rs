@@ -17,6 +17,9 @@ use super::{
 impl Worker {
     /// Grants free lanes until nothing more can be granted.
     pub(super) async fn fill_lanes(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if !self.believes(now).await? {
+            return Ok(());
+        }
         loop {
             let queues = self.store.lane_queues(now, self.limits()).await?;
             let queues: Vec<_> = queues

@@ -136,7 +136,8 @@ impl Worker {
             let woken = tokio::select! {
                 () = stop.drain.cancelled() => Woken::ToLook,
                 () = stop.now.cancelled() => Woken::ToLook,
-                Some(request) = requests.recv() => Woken::ByRequest(request),
+                // A file is applied by a clock that is believed.
+                Some(request) = requests.recv(), if !self.guard.doubts() => Woken::ByRequest(request),
                 Some(chore) = chores.recv() => Woken::ByChore(chore),
                 Some(joined) = self.tasks.join_next_with_id() => Woken::ByTask(joined),
                 () = clock.sleep(sleep) => Woken::ToLook,
@@ -201,6 +202,11 @@ impl Worker {
 
     async fn do_chore(&mut self, chore: Chore) {
         let now = self.clock.now();
+        match self.believes(now).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return self.report(Err(error)),
+        }
         match chore {
             // The step that follows looks at everything.
             Chore::Sweep => {}
@@ -208,7 +214,11 @@ impl Worker {
                 let reaped = self.reap(now).await;
                 self.report(reaped);
             }
-            Chore::Prune => self.prune(now).await,
+            Chore::Prune => {
+                let seen = self.store.see_clock(now).await;
+                self.report(seen);
+                self.prune(now).await;
+            }
         }
     }
 
@@ -251,9 +261,12 @@ impl Worker {
             tracing::warn!("what still runs is left for the next start");
         }
         self.tasks.abort_all();
-        let now = self.clock.now();
-        let ended = self.store.end_worker(self.id, now).await;
-        self.report(ended);
+        // An end by a clock that is not believed would make the next start believe it.
+        if !self.guard.doubts() {
+            let now = self.clock.now();
+            let ended = self.store.end_worker(self.id, now).await;
+            self.report(ended);
+        }
     }
 
     /// Commits what finishes, until nothing runs or the time is over.
@@ -273,7 +286,7 @@ impl Worker {
                 Ok(()) => self.fill_lanes(self.clock.now()).await,
                 Err(error) => Err(error),
             };
-            if saved.is_err() {
+            if saved.is_err() || self.guard.doubts() {
                 tokio::time::sleep(STORE_FAILED_WAIT).await;
             }
             self.report(saved);

@@ -176,6 +176,11 @@ impl Clock for StandingClock {
         *self.0.lock().unwrap()
     }
 
+    fn elapsed(&self) -> Duration {
+        let since = self.now().duration_since(Timestamp::UNIX_EPOCH);
+        Duration::try_from(since).unwrap()
+    }
+
     async fn sleep(&self, _: Duration) {
         std::future::pending().await
     }

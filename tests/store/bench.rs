@@ -7,8 +7,8 @@ use chatcron::{
     store::{
         AttemptEnd, AttemptFate, ClaimRequest, Claimed, ClaimedPart, ClaimedRun, ClaimedTurn,
         Conflict, InboundMessage, JobCommit, JobSource, LaneLimits, NewMessage, OutboxRow,
-        PartSettlement, Store, StoredJob, StretchChange, Target, TurnEnd, TurnResult, WorkerId,
-        Written,
+        PartSettlement, Store, StoredJob, StretchBegin, StretchChange, Target, TurnEnd, TurnResult,
+        WorkerId, Written,
     },
     transcript::TriggerSource,
 };
@@ -62,7 +62,10 @@ impl<S: Store> Bench<S> {
             attempt_end: None,
             stretch: StretchChange {
                 ends_at: None,
-                begins_after: Some(at(0)),
+                begins: Some(StretchBegin {
+                    after: at(0),
+                    zone: job(id, "report").schedule.zone,
+                }),
             },
             paused_by_policy: None,
         }

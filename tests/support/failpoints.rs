@@ -121,6 +121,7 @@ macro_rules! pointed {
 pointed! {
     reads {
         fn identity(&self) -> Result<String, StoreError>;
+        fn clock_seen(&self) -> Result<Option<Timestamp>, StoreError>;
         fn change_token(&self) -> Result<i64, StoreError>;
         fn due_jobs(&self, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
         fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
@@ -155,6 +156,8 @@ pointed! {
         fn begin_worker(&self, zone_data: &str, now: Timestamp) -> Result<(WorkerId, Interrupted), StoreError>;
         fn reclaim(&self, worker: WorkerId, at_work: &HashSet<String>, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
+        fn see_clock(&self, now: Timestamp) -> Result<(), StoreError>;
+        fn look_again(&self, now: Timestamp) -> Result<(), StoreError>;
         fn new_request(&self) -> Result<RequestId, StoreError>;
         fn set_chats(&self, chats: Vec<Chat>, now: Timestamp) -> Result<(), StoreError>;
         fn commit_incidents(&self, decided: IncidentCommit, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;

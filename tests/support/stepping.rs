@@ -62,6 +62,11 @@ impl Clock for SteppingClock {
         self.real() + *self.offset.lock().unwrap()
     }
 
+    fn elapsed(&self) -> Duration {
+        let since = self.real().duration_since(Timestamp::UNIX_EPOCH);
+        Duration::try_from(since).unwrap()
+    }
+
     async fn sleep(&self, duration: Duration) {
         let until = self.real() + SignedDuration::try_from(duration).unwrap();
         self.until(until).await;

@@ -37,12 +37,24 @@ use tokio_util::sync::CancellationToken;
 /// A clock that stands until it is moved.
 pub(crate) struct TestClock {
     now: watch::Sender<Timestamp>,
+    /// By how much it shows more than a clock that nobody has set.
+    ahead: Mutex<SignedDuration>,
 }
 
 impl TestClock {
     pub(crate) fn at(text: &str) -> Arc<Self> {
         let (now, _) = watch::channel(text.parse().unwrap());
-        Arc::new(Self { now })
+        Arc::new(Self {
+            now,
+            ahead: Mutex::default(),
+        })
+    }
+
+    /// Somebody sets it; no time passes.
+    pub(crate) fn step(&self, to: &str) {
+        let to: Timestamp = to.parse().unwrap();
+        *self.ahead.lock().unwrap() += to.duration_since(self.now());
+        self.now.send_replace(to);
     }
 
     pub(crate) fn set(&self, text: &str) {
@@ -63,6 +75,11 @@ impl TestClock {
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         *self.now.borrow()
+    }
+
+    fn elapsed(&self) -> Duration {
+        let unset = self.now() - *self.ahead.lock().unwrap();
+        Duration::try_from(unset.duration_since(Timestamp::UNIX_EPOCH)).unwrap()
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -64,7 +64,7 @@ fn a_job_is_listed_with_its_state_what_comes_and_what_came() {
 
 #[test]
 fn json_names_states_with_one_word() {
-    let json: Value = serde_json::from_str(&as_json(&sample())).unwrap();
+    let json: Value = serde_json::from_str(&as_json(&sample(), now())).unwrap();
     let states: Vec<&str> = (0..5)
         .map(|index| json["jobs"][index]["state"].as_str().unwrap())
         .collect();
@@ -76,4 +76,19 @@ fn json_names_states_with_one_word() {
     assert_eq!(json["jobs"][0]["last"]["run_id"], 40);
     assert_eq!(json["jobs"][1]["paused"]["reason"], "failed 3 times");
     assert_eq!(json["jobs"][1]["next_at"], Value::Null);
+}
+
+#[test]
+fn a_job_that_was_accounted_for_ahead_of_the_clock_is_told() {
+    let mut jobs = sample();
+    assert_eq!(ahead(&jobs, now()), "");
+    jobs[0].stored.state.cursor = "2026-12-24T07:00:00Z".parse().unwrap();
+    let told = ahead(&jobs, now());
+    assert!(
+        told.starts_with("budget: the clock was ahead; slots up to 2026-12-24 08:00"),
+        "{told}"
+    );
+    let json: Value = serde_json::from_str(&as_json(&jobs, now())).unwrap();
+    assert_eq!(json["jobs"][0]["accounted_until"], "2026-12-24T07:00:00Z");
+    assert_eq!(json["jobs"][1]["accounted_until"], Value::Null);
 }

@@ -37,6 +37,28 @@ pub(super) enum Starting {
 
 /// Gives every slot in (cursor, now] its record, and takes up those that are due.
 pub(super) fn account(draft: &mut Draft, plan: &JobPlan, starting: Starting, now: Timestamp) {
+    if draft.state.accounted.is_empty() {
+        account_stretch(draft, plan, starting, now);
+        return;
+    }
+    while draft.has_runs_left(plan) {
+        let Some(until) = draft.state.unaccounted_to(now) else {
+            return;
+        };
+        // A newer slot has its record already, and nothing older starts after it.
+        let starting = match starting {
+            Starting::Allowed if until < now => Starting::NotNow(SkipReason::Superseded),
+            Starting::Allowed | Starting::NotNow(_) | Starting::Never(_) => starting,
+        };
+        account_stretch(draft, plan, starting, until);
+        // Where the last run was begun on the way, the slots after it are not accounted for.
+        if draft.has_runs_left(plan) {
+            draft.state.cursor = draft.state.cursor.max(until);
+        }
+    }
+}
+
+fn account_stretch(draft: &mut Draft, plan: &JobPlan, starting: Starting, now: Timestamp) {
     if draft.state.cursor >= now || !draft.has_runs_left(plan) {
         return;
     }

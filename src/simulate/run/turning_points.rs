@@ -26,6 +26,9 @@ impl Simulation {
                 }
                 TurningPoint::Up => {
                     self.down = false;
+                    // A worker that begins takes the clock as it finds it: whoever starts it after
+                    // more than a day has confirmed it.
+                    self.believed = self.offset;
                     Happening::Up
                 }
                 TurningPoint::Step(by) => {

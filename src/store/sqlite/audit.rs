@@ -134,7 +134,7 @@ impl Audited {
             }
             let until = match row.instant_or_none("until_at")? {
                 Some(until) => until,
-                None if incarnation == self.incarnation => self.state.cursor,
+                None if incarnation == self.incarnation => self.state.accounted_to(),
                 None => after,
             };
             match stretch(&row, first_seen_at, (after, until)) {

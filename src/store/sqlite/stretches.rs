@@ -97,7 +97,7 @@ async fn begin_anew(
         let row = Columns::of(row, "jobs", "job_id");
         let state: JobState = row.json("state")?;
         let job_id: String = row.get("job_id")?;
-        let cursor = micros(state.cursor);
+        let cursor = micros(state.accounted_to());
         ends.push(StretchEnd {
             job_id: job_id.clone(),
             until_at: cursor,

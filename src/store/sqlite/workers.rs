@@ -3,16 +3,19 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use sqlx::SqliteConnection;
+use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
-use crate::store::{Interrupted, WorkerId};
+use crate::{
+    policy::clock::is_set_back,
+    store::{Interrupted, WorkerId},
+};
 
 use super::{
     claim::{CLAIMED_PARTS, CLAIMED_RUNS, claimed_part, claimed_run},
     failure::Fallible,
     ids::{Ids, Kind},
     resolution,
-    rows::{micros, rows_for, write_rows},
+    rows::{Columns, micros, rows_for, write_rows},
     stretches,
 };
 
@@ -28,7 +31,27 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
 const ZONE_DATA: &str = "SELECT value FROM facts WHERE name = 'zone_data'";
 
-// What was derived with other zone data is derived anew, by a decision that finds nothing due.
+const SEE_CLOCK: &str = "\
+INSERT INTO facts (name, value) VALUES ('clock_seen_at', $1)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
+// A database in which nobody has recorded it yet tells it by what it has.
+const CLOCK_SEEN: &str = "\
+SELECT coalesce(
+  (SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'clock_seen_at'),
+  (SELECT max(max(started_at), ifnull(max(stopped_at), 0)) FROM workers)) AS at";
+
+// When something was last recorded: no cursor is ahead of that.
+const NEWEST: &str = "\
+SELECT max(at) AS at FROM (
+  SELECT CAST(value AS INTEGER) AS at FROM facts WHERE name = 'clock_seen_at'
+  UNION ALL SELECT * FROM
+    (SELECT accounted_at FROM occurrences ORDER BY occurrence_id DESC LIMIT 1)
+  UNION ALL SELECT max(recorded_at) FROM occurrence_ranges
+  UNION ALL SELECT max(begun_at) FROM plan_stretches)";
+
+// What was derived with other zone data, or by a clock that was ahead, is derived anew, by a
+// decision that finds nothing due.
 const LOOK_AGAIN: &str = "\
 UPDATE jobs SET wake_at = min(wake_at, $1) WHERE wake_at IS NOT NULL AND removed_at IS NULL";
 
@@ -82,12 +105,12 @@ pub(super) async fn begin(
     let known: Option<String> = sqlx::query_scalar(ZONE_DATA)
         .fetch_optional(&mut *conn)
         .await?;
-    if known.is_some_and(|known| known != zone_data) {
-        sqlx::query(LOOK_AGAIN)
-            .bind(micros(now))
-            .execute(&mut *conn)
-            .await?;
+    let newest = instant(&sqlx::query(NEWEST).fetch_one(&mut *conn).await?)?;
+    let is_set_back = newest.is_some_and(|newest| is_set_back(newest, now));
+    if is_set_back || known.is_some_and(|known| known != zone_data) {
+        look_again(conn, now).await?;
     }
+    see_clock(conn, now).await?;
     stretches::follow_zone_data(conn, now).await?;
     let fact = sqlx::query(RECORD_ZONE_DATA).bind(zone_data);
     fact.execute(&mut *conn).await?;
@@ -168,6 +191,26 @@ pub(super) async fn end(
     now: Timestamp,
 ) -> Fallible<()> {
     let query = sqlx::query(STOP).bind(worker.0).bind(micros(now));
+    query.execute(&mut *conn).await?;
+    see_clock(conn, now).await
+}
+
+pub(super) async fn clock_seen(pool: &SqlitePool) -> Fallible<Option<Timestamp>> {
+    instant(&sqlx::query(CLOCK_SEEN).fetch_one(pool).await?)
+}
+
+fn instant(row: &SqliteRow) -> Fallible<Option<Timestamp>> {
+    Columns::of(row, "facts", "at").instant_or_none("at")
+}
+
+pub(super) async fn see_clock(conn: &mut SqliteConnection, now: Timestamp) -> Fallible<()> {
+    let fact = sqlx::query(SEE_CLOCK).bind(micros(now).to_string());
+    fact.execute(&mut *conn).await?;
+    Ok(())
+}
+
+pub(super) async fn look_again(conn: &mut SqliteConnection, now: Timestamp) -> Fallible<()> {
+    let query = sqlx::query(LOOK_AGAIN).bind(micros(now));
     query.execute(&mut *conn).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::{
     outbound::route,
     policy::{Decided, Decision, JobState, OwnedEvent, decide_and_keep},
     schedule::ScheduleError,
-    store::{JobCommit, JobSource, Route, StoredJob, StretchChange, Target, Written},
+    store::{JobCommit, JobSource, Route, StoredJob, StretchBegin, StretchChange, Target, Written},
 };
 
 use super::{Answer, Applied, Change, ChangeError};
@@ -97,13 +97,21 @@ fn commit(
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
 
-/// Another schedule takes over where the old one ends; a removed job plans no more.
+/// Another schedule takes over where the old one ends; a removed job plans no more. A clock that is
+/// put right may bring a job back to before it was first seen.
 fn stretch(change: &Change, stored: &StoredJob, decision: &Decision) -> StretchChange {
-    let begins_after = match &change.event {
+    let (before, after) = (&stored.state, &decision.state);
+    let ends_at = Some(decision.accounted_to(before));
+    let new_schedule = match &change.event {
         OwnedEvent::DefinitionChanged { new } if new.schedule != stored.job.schedule => {
-            Some(decision.state.cursor)
+            Some(&new.schedule)
         }
-        OwnedEvent::Removed => None,
+        OwnedEvent::Removed => {
+            return StretchChange {
+                ends_at,
+                begins: None,
+            };
+        }
         OwnedEvent::DefinitionChanged { .. }
         | OwnedEvent::WakeUp
         | OwnedEvent::AttemptFinished { .. }
@@ -111,11 +119,23 @@ fn stretch(change: &Change, stored: &StoredJob, decision: &Decision) -> StretchC
         | OwnedEvent::RunCancelled { .. }
         | OwnedEvent::ManualTrigger { .. }
         | OwnedEvent::Paused { .. }
-        | OwnedEvent::Resumed => return StretchChange::default(),
+        | OwnedEvent::Resumed => None,
+    };
+    let is_earlier = before.planned_from.is_some() && after.planned_from < before.planned_from;
+    let begins = match new_schedule {
+        Some(schedule) => (after.cursor, schedule),
+        None if is_earlier => (
+            after.planned_from.unwrap_or(after.cursor),
+            &stored.job.schedule,
+        ),
+        None => return StretchChange::default(),
     };
     StretchChange {
-        ends_at: Some(decision.accounted_to(&stored.state)),
-        begins_after,
+        ends_at,
+        begins: Some(StretchBegin {
+            after: begins.0,
+            zone: begins.1.zone.clone(),
+        }),
     }
 }
 
@@ -157,8 +177,11 @@ fn create(
         attempt_end: None,
         stretch: StretchChange {
             // One that was pruned away as finished was never told that it is removed.
-            ends_at: removed.map(|removed| removed.state.cursor),
-            begins_after: Some(now),
+            ends_at: removed.map(|removed| removed.state.accounted_to()),
+            begins: Some(StretchBegin {
+                after: now,
+                zone: job.schedule.zone.clone(),
+            }),
         },
         paused_by_policy: None,
     };

@@ -135,20 +135,17 @@ fn plan_stretch(change: &mut Change, item: &JobCommit, after: &JobRow, now: Time
             until_at: micros(until),
         });
     }
-    let (Target::Create { job, .. } | Target::Redefine { job, .. }, Some(begins)) =
-        (&item.target, item.stretch.begins_after)
-    else {
+    let Some(begins) = &item.stretch.begins else {
         return;
     };
-    let zone = job.schedule.zone.clone();
     change.stretches.push(NewStretch {
         job_id,
         incarnation: after.incarnation,
-        after_at: micros(begins),
+        after_at: micros(begins.after),
         digest: after.digest.clone(),
         first_seen_at: after.first_seen_at,
-        zone_data: zone_fingerprint(&zone).ok(),
-        zone,
+        zone_data: zone_fingerprint(&begins.zone).ok(),
+        zone: begins.zone.clone(),
         begun_at: micros(now),
     });
 }
