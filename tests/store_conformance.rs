@@ -32,6 +32,8 @@ mod hygiene;
 mod lanes;
 #[path = "store/ledger.rs"]
 mod ledger;
+#[path = "store/old_database.rs"]
+mod old_database;
 #[path = "store/parts.rs"]
 mod parts;
 #[path = "store/people.rs"]
