@@ -259,3 +259,37 @@ async fn until_settled(worker: &mut chatcron::worker::Worker, channel: &TestChan
     }
     panic!("the channel was not asked");
 }
+
+/// As after a boot by a clock that is wrong: the last time that anybody worked is days ago.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_by_a_doubtful_clock_waits_until_it_is_confirmed_and_commands_are_refused() {
+    use sqlx::Connection;
+    let place = Place::new(JOBS);
+    let worker = place.start();
+    worker.until_printed("tock");
+    assert_eq!(worker.stop(), Some(0));
+    let url = format!("sqlite:{}", place.path("chatcron.db").display());
+    let days_ago = "UPDATE facts SET value = value - 259200000000 WHERE name = 'clock_seen_at'";
+    let long_ago = async || {
+        let mut conn = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let changed = sqlx::query(days_ago).execute(&mut conn).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+        conn.close().await.unwrap();
+    };
+    long_ago().await;
+    let paused = place.run(&["pause", "tick"]);
+    assert_eq!(paused.status.code(), Some(4), "{}", told(&paused));
+    assert!(told(&paused).contains("accept-clock"), "{}", told(&paused));
+    let worker = place.start_unready();
+    worker.until_logged("nothing is started until the clock is right");
+    thread::sleep(Duration::from_millis(1500));
+    assert_eq!(worker.out(), "", "nothing starts");
+    assert!(place.ok(&["accept-clock"]).contains("is believed"));
+    worker.until_printed("tock");
+    assert_eq!(worker.stop(), Some(0));
+    long_ago().await;
+    let worker = place.start_with(&["run", "--accept-clock"]);
+    worker.until_printed("tock");
+    assert_eq!(worker.stop(), Some(0));
+    place.ok(&["audit"]);
+}
