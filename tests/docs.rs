@@ -269,3 +269,18 @@ fn defines(source: &str, item: &str) -> bool {
     };
     source.lines().any(is_it)
 }
+
+#[test]
+fn every_fault_names_what_shows_it() {
+    let text = read("docs/faults.md");
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let rows: Vec<_> = rows.filter(|line| !line.starts_with("| fault |")).collect();
+    assert!(rows.len() > 50, "{} faults", rows.len());
+    for row in rows {
+        let shown_by = row.trim_end_matches('|').rsplit('|').next().unwrap();
+        assert!(
+            shown_by.contains("`tests/") || shown_by.contains("`src/"),
+            "{row}"
+        );
+    }
+}

@@ -1,5 +1,5 @@
 //! The scenario that dies: both modes, several parts, retries, a person's turn, a refused send and
-//! ambiguous ones on a keyed and on a blind channel.
+//! ambiguous ones on a keyed and on a blind channel, an alert.
 
 use std::{
     collections::BTreeMap,
@@ -83,6 +83,7 @@ deliver = "history"
 daily   = "08:00"
 prompt  = "doomed"
 deliver = "desk"
+alert   = { after = 1 }
 
 [jobs.tick]
 every   = "5m"
@@ -114,7 +115,7 @@ kind = "echo"
 
 /// What becomes of the parts where nobody dies, by count.
 pub(crate) const PART_STATES: [(&str, usize); 3] =
-    [("confirmed", 9), ("failed", 1), ("unknown", 1)];
+    [("confirmed", 12), ("failed", 1), ("unknown", 1)];
 
 const BEGIN: &str = "2026-12-01T07:59:59Z";
 /// When a person says something.
