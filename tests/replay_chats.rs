@@ -30,7 +30,7 @@ deliver = "me"
 
 [jobs.news]
 name    = "News"
-daily   = "08:00"
+daily   = "08:05"
 prompt  = "The news."
 deliver = "me"
 
@@ -48,6 +48,7 @@ kind = "echo"
 
 const BEFORE: &str = "2026-12-01T07:59:00Z";
 const AT_EIGHT: &str = "2026-12-01T08:00:00Z";
+const FIVE_LATER: &str = "2026-12-01T08:05:00Z";
 
 async fn world(agent: &TestAgent, channel: &TestChannel) -> World {
     World::new(JOBS, BEFORE)
@@ -115,6 +116,7 @@ async fn a_chat_that_begins_with_two_deliveries() {
     let world = world(&agent, &channel).await;
     let mut worker = world.start().await;
     world.run_at(&mut worker, AT_EIGHT).await;
+    world.run_at(&mut worker, FIVE_LATER).await;
     let expected = [
         (User, "note of budget"),
         (Assistant, "The budget."),
@@ -140,6 +142,7 @@ async fn deliveries_after_a_reply_and_a_persons_answer_to_them() {
     world.say("me", "Ready?").await;
     worker.until_quiet().await.unwrap();
     world.run_at(&mut worker, AT_EIGHT).await;
+    world.run_at(&mut worker, FIVE_LATER).await;
     world.say("me", "stop this").await;
     worker.until_quiet().await.unwrap();
     let expected = [
@@ -170,6 +173,7 @@ async fn a_delivery_right_after_a_reset_begins_the_history() {
         .unwrap();
     worker.until_quiet().await.unwrap();
     world.run_at(&mut worker, AT_EIGHT).await;
+    world.run_at(&mut worker, FIVE_LATER).await;
     let expected = [
         (User, "note of budget"),
         (Assistant, "The budget."),
@@ -220,9 +224,10 @@ async fn a_delivery_during_a_turn_that_uses_tools_comes_after_it() {
     agent.until_asked(1).await;
     world.clock.set(AT_EIGHT);
     worker.step().await.unwrap();
-    agent.until_asked(3).await;
+    agent.until_asked(2).await;
     agent.open();
     worker.until_quiet().await.unwrap();
+    world.run_at(&mut worker, FIVE_LATER).await;
     let expected = [
         (User, "How much?"),
         (Assistant, "Let me look."),
