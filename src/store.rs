@@ -35,7 +35,7 @@ pub use job_rows::{
     Target, Written,
 };
 pub use outbox_rows::{
-    ClaimedPart, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
+    ClaimedPart, LateNotice, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
 };
 pub use run_rows::{
     AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeRow, RunFilter,
@@ -79,6 +79,8 @@ pub enum Claimed {
     Turn(Box<ClaimedTurn>),
     /// A part is marked `sending` and may be sent.
     Part(Box<ClaimedPart>),
+    /// A message is too late to be sent, and was cancelled; nothing holds its lane.
+    Withheld(Box<ClaimedPart>),
 }
 
 /// Everything durable.

@@ -38,3 +38,9 @@ CREATE INDEX idx_incident_signals_job ON incident_signals (job_id);
 
 -- The messages of incidents.
 CREATE INDEX idx_outbox_incident ON outbox (producer) WHERE origin IN ('failure_alert', 'recovery');
+
+-- A result that is shown long after its slot. NULL where there is no rule for it, or what the rule
+-- says has been done: that is decided once, when the message is first sent.
+ALTER TABLE outbox ADD COLUMN late TEXT CHECK (late IN ('label', 'withhold'));
+ALTER TABLE outbox ADD COLUMN late_from INTEGER;  -- after this instant it is late
+ALTER TABLE outbox ADD COLUMN late_label TEXT;    -- the line for which its first part has room

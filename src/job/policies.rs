@@ -206,3 +206,20 @@ pub enum Late {
     /// It is not sent.
     Withhold,
 }
+
+impl Late {
+    /// The word stored in the column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::Withhold => "withhold",
+        }
+    }
+
+    /// The value that is stored as this word.
+    pub fn from_stored(word: &str) -> Option<Self> {
+        [Self::Label, Self::Withhold]
+            .into_iter()
+            .find(|late| late.as_str() == word)
+    }
+}

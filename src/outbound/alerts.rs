@@ -104,6 +104,7 @@ impl Alerts<'_> {
             run: None,
             turn_id: None,
             on_unknown: job.policies.on_unknown,
+            late: None,
         };
         let to = Destination::Chat(chat.into());
         compose(author, 0, to, Payload::Text(text), self.channels)

@@ -7,7 +7,7 @@ use crate::{
     job::OnUnknown,
     message::{Destination, Origin, Payload, split},
     replay,
-    store::{NewMessage, NewPart, PostedBy},
+    store::{LateNotice, NewMessage, NewPart, PostedBy},
     transcript::TriggerSource,
 };
 
@@ -32,6 +32,8 @@ pub struct Author {
     pub turn_id: Option<TurnId>,
     /// What to do in doubt.
     pub on_unknown: OnUnknown,
+    /// What to do if it is first sent long after its slot.
+    pub late: Option<LateNotice>,
 }
 
 /// Composes a message to one destination. `None` where nothing is left to show.
@@ -44,6 +46,7 @@ pub fn compose(
     payload: Payload,
     channels: &Channels,
 ) -> Option<NewMessage> {
+    let mut late = author.late;
     let bodies = match payload {
         Payload::Text(text) => {
             let limit = channels.limit(&destination).unwrap_or(TextLimit {
@@ -51,7 +54,7 @@ pub fn compose(
                 unit: TextUnit::Chars,
             });
             let words = replay::strip_echoed_note(&text);
-            split(hygiene::strip(&words).words, limit)
+            split_with_room(hygiene::strip(&words).words, &mut late, limit)
                 .into_iter()
                 .map(|part| (Some(part), None))
                 .collect()
@@ -93,6 +96,29 @@ pub fn compose(
         run: author.run,
         turn_id: author.turn_id,
         on_unknown: author.on_unknown,
+        late,
         parts,
     })
+}
+
+/// Splits a text so that its first part has room for the line that a late one gets. Where that line
+/// fills the part, there is none.
+fn split_with_room(text: &str, late: &mut Option<LateNotice>, limit: TextLimit) -> Vec<String> {
+    let Some(label) = late.as_mut().and_then(|late| late.label.take()) else {
+        return split(text, limit);
+    };
+    let head = format!("{label}\n");
+    let mut parts = split(&format!("{head}{text}"), limit);
+    let first = parts.first().and_then(|first| first.strip_prefix(&head));
+    let Some(first) = first
+        .map(str::to_owned)
+        .filter(|first| !first.trim().is_empty())
+    else {
+        return split(text, limit);
+    };
+    parts[0] = first;
+    if let Some(late) = late {
+        late.label = Some(label);
+    }
+    parts
 }

@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    job::OnUnknown,
+    job::{Late, OnUnknown, Policies},
     message::{PartReason, PartState, Receipt, SendAnswer, StopsAddress},
 };
 
@@ -33,6 +33,31 @@ pub struct PartView {
     pub in_doubt: bool,
     /// What its job wants done in doubt.
     pub on_unknown: OnUnknown,
+}
+
+/// What is done with a result that is shown long after its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateRule {
+    /// After this instant it is late.
+    pub from: Timestamp,
+    /// What is done then.
+    pub late: Late,
+}
+
+impl LateRule {
+    /// The rule for the result of a slot.
+    pub fn of(nominal: Timestamp, policies: &Policies) -> Self {
+        Self {
+            from: later(nominal, policies.late_after),
+            late: policies.late,
+        }
+    }
+
+    /// What is done with a result whose first part is about to be sent for the first time; `None`
+    /// where it is in time.
+    pub fn decide(self, now: Timestamp) -> Option<Late> {
+        (now > self.from).then_some(self.late)
+    }
 }
 
 /// What can be done about a part in doubt.
@@ -285,5 +310,20 @@ mod tests {
     fn the_wait_doubles_up_to_five_minutes() {
         let waits: Vec<_> = (1..=11).map(|n| backoff(n).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    }
+
+    #[test]
+    fn a_result_is_late_after_its_time_and_not_at_it() {
+        for late in [Late::Label, Late::Withhold] {
+            let policies = Policies {
+                late,
+                ..Policies::default()
+            };
+            let hours = SignedDuration::from_hours;
+            let rule = |age| LateRule::of(now() - age, &policies);
+            assert_eq!(rule(hours(3)).decide(now()), None);
+            let more = hours(3) + SignedDuration::from_micros(1);
+            assert_eq!(rule(more).decide(now()), Some(late));
+        }
     }
 }

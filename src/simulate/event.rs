@@ -125,6 +125,8 @@ pub enum SendState {
     Failed,
     /// Nobody can say.
     Unknown,
+    /// It was too late to be sent, and was not.
+    Withheld,
 }
 
 /// Takes events as they happen; nothing is kept on the way.

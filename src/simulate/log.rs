@@ -188,6 +188,10 @@ fn send(out: &mut String, (slot, to): (&Slot, &str), attempt: u32, state: SendSt
         }
         SendState::Failed => field(out, "state", "failed"),
         SendState::Unknown => field(out, "state", "unknown"),
+        SendState::Withheld => {
+            field(out, "state", "cancelled");
+            field(out, "reason", "late");
+        }
     }
 }
 

@@ -144,6 +144,8 @@ pub struct DestinationTotals {
     pub retried: u64,
     /// Messages that were given up.
     pub failed: u64,
+    /// Messages that were too late to be sent.
+    pub withheld: u64,
     /// The most messages in one hour by the clock of UTC, and which hour.
     pub peak_hour: Peak,
     hour: i64,
@@ -291,6 +293,7 @@ impl Tally {
             SendState::Confirmed => totals.show(at),
             SendState::Again(_) => totals.retried += 1,
             SendState::Failed | SendState::Unknown => totals.failed += 1,
+            SendState::Withheld => totals.withheld += 1,
         }
     }
 }

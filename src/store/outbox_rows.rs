@@ -7,7 +7,7 @@ use crate::{
     ids::{AgentName, Epoch, IdempotencyKey, JobId, MessageId, PartId, RunId, SessionKey, TurnId},
     job::OnUnknown,
     message::{Destination, Origin, PartState},
-    policy::outbox::{PartView, Transition},
+    policy::outbox::{LateRule, PartView, Transition},
     transcript::TriggerSource,
 };
 
@@ -36,8 +36,19 @@ pub struct NewMessage {
     pub turn_id: Option<TurnId>,
     /// What to do in doubt.
     pub on_unknown: OnUnknown,
+    /// What to do if it is first sent long after its slot.
+    pub late: Option<LateNotice>,
     /// What the chat will show, one entry a message; at least one.
     pub parts: Vec<NewPart>,
+}
+
+/// What is done with a result that is first sent long after its slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateNotice {
+    /// When it is late, and what is done then.
+    pub rule: LateRule,
+    /// The line that goes before its first part; `None` where that part has no room for it.
+    pub label: Option<String>,
 }
 
 /// The job that posts a message, named for the posting note.
@@ -99,8 +110,20 @@ pub struct ClaimedPart {
     pub run_id: Option<RunId>,
     /// When its message was enqueued.
     pub enqueued_at: Timestamp,
+    /// What to do if it is first sent long after its slot; of a first part that was never sent.
+    pub late: Option<LateNotice>,
     /// What a transition depends on.
     pub view: PartView,
+}
+
+impl ClaimedPart {
+    /// Says in its first line that it is late, where there is room for that.
+    pub(crate) fn label(&mut self) {
+        let label = self.late.as_ref().and_then(|late| late.label.as_ref());
+        if let (Some(label), Some(text)) = (label, &mut self.text) {
+            *text = format!("{label}\n{text}");
+        }
+    }
 }
 
 /// What became of a part after an attempt to send it.

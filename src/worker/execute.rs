@@ -5,21 +5,21 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, tz::TimeZone};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     agent::{AgentError, AgentReply, AgentTurn},
     clock::Clock,
-    job::{Mode, OnUnknown},
+    job::{Late, Mode, OnUnknown},
     message::{Destination, Origin, Payload},
-    occurrence::FailReason,
+    occurrence::{FailReason, OccurrenceRef},
     outbound::{Author, compose},
-    policy::AttemptResult,
+    policy::{AttemptResult, outbox::LateRule},
     session::{AnsweredHere, AskError, Said, ask_for_run, ask_for_turn, run_rows, said, turn_rows},
     store::{
-        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, NewMessage, PostedBy, Store, TurnEnd,
-        TurnResult,
+        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, LateNotice, NewMessage, PostedBy, Store,
+        TurnEnd, TurnResult,
     },
     transcript::TriggerSource,
 };
@@ -127,6 +127,7 @@ fn message_of_run(
         run: Some((run.run_id, run.attempt)),
         turn_id: None,
         on_unknown: job.policies.on_unknown,
+        late: late_notice(run),
     };
     compose(
         author,
@@ -135,6 +136,25 @@ fn message_of_run(
         Payload::Text(words),
         &call.services.channels,
     )
+}
+
+/// What is done with a background result that is shown long after its slot; what was asked for by
+/// hand has none.
+fn late_notice(run: &ClaimedRun) -> Option<LateNotice> {
+    let (Mode::Background { .. }, OccurrenceRef::Scheduled(_)) = (&run.job.mode, &run.occurrence)
+    else {
+        return None;
+    };
+    let rule = LateRule::of(run.nominal_at, &run.job.policies);
+    let zone = TimeZone::get(&run.job.schedule.zone).unwrap_or(TimeZone::UTC);
+    let due = run.nominal_at.to_zoned_datetime(zone);
+    Some(LateNotice {
+        rule,
+        label: (rule.late == Late::Label).then(|| {
+            due.strftime("(late: this was due %a %Y-%m-%d %H:%M)")
+                .to_string()
+        }),
+    })
 }
 
 /// Answers one turn of a person.
@@ -191,6 +211,7 @@ async fn try_turn(
                 run: None,
                 turn_id: Some(turn.turn_id),
                 on_unknown: OnUnknown::Hold,
+                late: None,
             };
             let to = Destination::Chat(chat.into());
             compose(author, 0, to, Payload::Text(words), &services.channels)

@@ -135,6 +135,10 @@ impl Worker {
                     Completion::Turn(turn, Box::new(end))
                 });
             }
+            Claimed::Withheld(part) => {
+                let to = &part.session_key;
+                tracing::warn!(%to, part = part.part_id.0, "withheld: it is too late to be sent");
+            }
             Claimed::Part(part) => {
                 self.in_flight.begin_part(part.part_id, &part.session_key);
                 let writer = Arc::clone(&self.writer);

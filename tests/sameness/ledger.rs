@@ -59,6 +59,8 @@ impl Ledger {
             SendState::Again(next) => (REFUSED, format!("pending {next}")),
             SendState::Failed => (REFUSED, format!("failed {at}")),
             SendState::Unknown => ("unknown", format!("unknown {at}")),
+            // It was brought to no channel.
+            SendState::Withheld => return,
         };
         self.sent(job, slot, tried, answer);
         self.stands(job, slot, attempt, standing);

@@ -144,6 +144,7 @@ pub(crate) fn message(
         run: None,
         turn_id: None,
         on_unknown: OnUnknown::Hold,
+        late: None,
         parts: texts.iter().enumerate().map(part).collect(),
     }
 }

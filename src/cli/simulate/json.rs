@@ -35,6 +35,7 @@ pub(super) fn render(case: &Case<'_>, outcome: &Outcome) -> Result<String, Failu
             "peak_hour": peak(&totals.peak_hour),
             "retried": totals.retried,
             "failed": totals.failed,
+            "withheld": totals.withheld,
         })
     });
     let expects = case.written.expects.iter().enumerate();

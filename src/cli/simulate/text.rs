@@ -213,6 +213,9 @@ fn destinations(case: &Case<'_>, outcome: &Outcome, screen: Screen) -> String {
         if totals.failed > 0 {
             notes.push(format!("{} given up", totals.failed));
         }
+        if totals.withheld > 0 {
+            notes.push(format!("{} withheld: too late", totals.withheld));
+        }
         table.row([
             name.as_str().into(),
             totals.messages.to_string().into(),

@@ -273,8 +273,19 @@ pub(super) const POLICIES: &[Key] = &[
         Shape::ChatName,
         "The chat that is told. Default: the chat in which the job is answered.",
     ),
-    later("late", "What happens to a result long after its slot."),
-    later("late_after", "How long after its slot a result is late."),
+    key(
+        "late",
+        Shape::Word {
+            accepted: &["label", "withhold"],
+            later: &[],
+        },
+        "What happens to a background result long after its slot: it says so, or it is not sent. Default: label.",
+    ),
+    key(
+        "late_after",
+        Shape::Duration(Shortest::OneSecond),
+        "How long after its slot a result is late. Default: 3h.",
+    ),
 ];
 
 static RETRY: Table = Table {

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    job::{Overlap, When},
+    job::{Late, Overlap, When},
     occurrence::{Cause, OccurrenceRef, Outcome},
     policy::{
         AttemptResult, Decision, Effect, Event as JobEvent, JobPlan, JobState, Phase, decide,
@@ -75,6 +75,7 @@ impl<'s> Alone<'s> {
             && instants.all(|whole| whole)
             && whole(&policies.timeout)
             && policies.timeout >= second
+            && policies.late == Late::Label
             && policies.retry.backoff.iter().all(whole);
         let destination = match job.destination {
             Some(name) => Some(names.binary_search(&name).ok()?),

@@ -2,10 +2,11 @@
 
 use crate::{
     ids::{PartId, RunId},
+    job::Late,
     message::{Receipt, RefusalScope, SendAnswer},
     policy::{
         Grant, admit,
-        outbox::{Doubt, PartView, Transition, answered},
+        outbox::{Doubt, LateRule, PartView, Transition, answered},
     },
 };
 
@@ -164,14 +165,20 @@ impl Simulation {
                 shown_at: None,
             })
         };
+        let policies = &job.plan.job.policies;
+        let is_result = job.destination.as_ref().is_some_and(|to| !to.reply);
+        let is_late = part.attempts == 1
+            && is_result
+            && LateRule::of(part.nominal, policies).decide(now) == Some(Late::Withhold);
         let view = PartView {
             since: part.enqueued_at,
             first_attempt_at: part.first_attempt_at,
             attempts: part.attempts,
             in_doubt: false,
-            on_unknown: job.plan.job.policies.on_unknown,
+            on_unknown: policies.on_unknown,
         };
         let state = match answered(&view, answer, Doubt::Blind, now) {
+            _ if is_late => SendState::Withheld,
             Transition::Confirm(_) => SendState::Confirmed,
             Transition::TryAgain { at, .. } => SendState::Again(at),
             Transition::Fail { .. } => SendState::Failed,
@@ -193,7 +200,9 @@ impl Simulation {
                 part.next_attempt_at = at;
                 Some(part)
             }
-            SendState::Confirmed | SendState::Failed | SendState::Unknown => None,
+            SendState::Confirmed | SendState::Failed | SendState::Unknown | SendState::Withheld => {
+                None
+            }
         };
         self.lanes.give_back(lane, again);
     }

@@ -19,8 +19,10 @@ use super::{
     writer::ClaimItem,
 };
 
+mod late;
 mod load;
 
+use late::Lateness;
 pub(super) use load::{CLAIMED_PARTS, CLAIMED_RUNS, claimed_part, claimed_run, posted_by};
 
 const HELD: &str = "\
@@ -96,6 +98,7 @@ struct Begun {
     parts: Vec<usize>,
     messages: Vec<i64>,
     counted: Vec<CountedTurn>,
+    late: Lateness,
 }
 
 /// Takes lanes; one result an item.
@@ -117,9 +120,13 @@ pub(super) async fn claim(
         }
         let epoch = ids.next(Kind::Epoch);
         let claimed = candidates.grant(item, epoch);
-        if let Ok(claimed) = &claimed {
-            held.insert(lane.to_owned());
-            begun.add(item, claimed, epoch, &candidates, &mut book);
+        match &claimed {
+            Ok(Claimed::Withheld(part)) => begun.late.withhold(part, item.now),
+            Ok(claimed) => {
+                held.insert(lane.to_owned());
+                begun.add(item, claimed, epoch, &candidates, &mut book);
+            }
+            Err(_) => {}
         }
         results.push(claimed);
     }
@@ -177,8 +184,10 @@ impl Begun {
             Claimed::Part(part) => {
                 self.parts.push(place);
                 self.messages.push(part.message_id.0);
+                self.late.sent(part, item.now);
                 (part_holder(part.part_id.0), part.part_id.0, 0)
             }
+            Claimed::Withheld(_) => return,
         };
         self.lanes.push(Taken {
             session_key: request.session_key.as_str().to_owned(),
@@ -215,7 +224,8 @@ impl Begun {
         write_rows(conn, BEGIN_TURNS, &of(&self.turns)).await?;
         write_rows(conn, BEGIN_PARTS, &of(&self.parts)).await?;
         write_rows(conn, BEGIN_MESSAGES, &self.messages).await?;
-        write_rows(conn, COUNT_TURNS, &self.counted).await
+        write_rows(conn, COUNT_TURNS, &self.counted).await?;
+        self.late.write(conn).await
     }
 }
 

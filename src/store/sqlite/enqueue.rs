@@ -26,12 +26,13 @@ JOIN outbox_parts AS p ON p.idempotency_key = x.value";
 
 const INSERT_MESSAGES: &str = "\
 INSERT INTO outbox (message_id, producer, origin, ordinal, session_key, destination, agent, speaker,
-  trigger_source, job_id, job_name, zone, run_id, attempt, turn_id, on_unknown, parts, enqueued_at)
+  trigger_source, job_id, job_name, zone, run_id, attempt, turn_id, on_unknown, late, late_from,
+  late_label, parts, enqueued_at)
 SELECT x.value ->> 'message_id', x.value ->> 'producer', x.value ->> 'origin', x.value ->> 'ordinal',
   x.value ->> 'session_key', x.value ->> 'destination', x.value ->> 'agent', x.value ->> 'speaker',
   x.value ->> 'trigger_source', x.value ->> 'job_id', x.value ->> 'job_name', x.value ->> 'zone',
   x.value ->> 'run_id', x.value ->> 'attempt', x.value ->> 'turn_id', x.value ->> 'on_unknown',
-  x.value ->> 'parts', x.value ->> 'enqueued_at'
+  x.value ->> 'late', x.value ->> 'late_from', x.value ->> 'late_label', x.value ->> 'parts', x.value ->> 'enqueued_at'
 FROM json_each($1) AS x";
 
 const INSERT_PARTS: &str = "\
@@ -60,6 +61,9 @@ struct MessageRow {
     attempt: Option<u32>,
     turn_id: Option<i64>,
     on_unknown: String,
+    late: Option<&'static str>,
+    late_from: Option<i64>,
+    late_label: Option<String>,
     parts: usize,
     enqueued_at: i64,
 }
@@ -229,6 +233,9 @@ fn message_row(message: NewMessage, message_id: i64, now: Timestamp) -> Fallible
         attempt: message.run.map(|(_, attempt)| attempt),
         turn_id: message.turn_id.map(|id| id.0),
         on_unknown: super::outbox::on_unknown_word(message.on_unknown).to_owned(),
+        late: message.late.as_ref().map(|late| late.rule.late.as_str()),
+        late_from: message.late.as_ref().map(|late| micros(late.rule.from)),
+        late_label: message.late.and_then(|late| late.label),
         parts: message.parts.len(),
         enqueued_at: micros(now),
     })

@@ -9,11 +9,15 @@ use crate::{
         Epoch, IdempotencyKey, JobId, MessageId, OccurrenceId, PartId, RequestId, RunId,
         SessionKey, TurnId,
     },
+    job::Late,
     message::{Origin, PartState},
     occurrence::{Cause, OccurrenceRef, Slot},
-    policy::{Grant, outbox::PartView},
+    policy::{
+        Grant,
+        outbox::{LateRule, PartView},
+    },
     store::{
-        Claimed, ClaimedPart, ClaimedRun, ClaimedTurn, Conflict, PostedBy,
+        Claimed, ClaimedPart, ClaimedRun, ClaimedTurn, Conflict, LateNotice, PostedBy,
         sqlite::{
             failure::Fallible,
             outbox::on_unknown,
@@ -47,7 +51,7 @@ pub(in crate::store::sqlite) const CLAIMED_PARTS: &str = "\
 SELECT p.part_id, p.message_id, p.session_key, p.part, p.idempotency_key, p.text, p.native, p.state,
   p.attempts, p.in_doubt, p.epoch, p.first_attempt_at, p.next_attempt_at, p.resolution,
   o.parts, o.destination, o.speaker, o.origin, o.run_id, o.job_id, o.job_name, o.zone, o.on_unknown,
-  o.enqueued_at, p.retried_at, a.moved_to, a.stopped_at, a.why AS stopped_why,
+  o.enqueued_at, o.late, o.late_from, o.late_label, p.retried_at, a.moved_to, a.stopped_at, a.why AS stopped_why,
   p.part_id = (SELECT q.part_id FROM outbox_parts AS q
     WHERE q.session_key = p.session_key AND q.state IN ('pending', 'sending') AND q.resolution IS NULL
     ORDER BY q.begun DESC, q.message_id, q.part LIMIT 1) AS is_head
@@ -161,6 +165,15 @@ impl Candidates {
                     return Err(Conflict::NotNext);
                 }
                 let mut part = found.part.clone();
+                let late = part
+                    .late
+                    .as_ref()
+                    .and_then(|late| late.rule.decide(item.now));
+                match late {
+                    Some(Late::Withhold) => return Ok(Claimed::Withheld(Box::new(part))),
+                    Some(Late::Label) => part.label(),
+                    None => {}
+                }
                 part.epoch = epoch;
                 part.view.attempts += 1;
                 part.view.first_attempt_at = part.view.first_attempt_at.or(Some(item.now));
@@ -273,6 +286,7 @@ pub(in crate::store::sqlite) fn claimed_part(row: &SqliteRow) -> Fallible<Claime
         origin: row.word("origin", Origin::from_stored)?,
         run_id: row.get::<Option<i64>>("run_id")?.map(RunId),
         enqueued_at: row.instant("enqueued_at")?,
+        late: late(&row)?,
         view: PartView {
             since: row
                 .instant_or_none("retried_at")?
@@ -283,6 +297,22 @@ pub(in crate::store::sqlite) fn claimed_part(row: &SqliteRow) -> Fallible<Claime
             on_unknown: row.word("on_unknown", on_unknown)?,
         },
     })
+}
+
+/// What is to be decided when a message is first sent: of its first part, once.
+fn late(row: &Columns<'_>) -> Fallible<Option<LateNotice>> {
+    let late = row.word_or_none("late", Late::from_stored)?;
+    let is_first = row.count("part")? == 1 && row.instant_or_none("first_attempt_at")?.is_none();
+    let Some(late) = late.filter(|_| is_first) else {
+        return Ok(None);
+    };
+    Ok(Some(LateNotice {
+        rule: LateRule {
+            from: row.instant("late_from")?,
+            late,
+        },
+        label: row.get("late_label")?,
+    }))
 }
 
 /// The job that posts a message.
