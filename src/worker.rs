@@ -52,7 +52,7 @@ use trouble::Trouble;
 pub const LONGEST_SLEEP: SignedDuration = SignedDuration::from_secs(30);
 
 /// How many parts are sent at the same time.
-const SENDS_MAX: usize = 64;
+const SENDS_MAX: usize = 256;
 /// How many user turns run at the same time; they take no slot of the runs.
 const TURNS_MAX: usize = 256;
 /// How many jobs or lanes are looked at in one go.

@@ -188,9 +188,8 @@ impl Lane {
         if self.held || !self.parts.is_empty() {
             return None;
         }
-        let ((due_at, job, _), _) = self.runs.first()?;
-        let catch_up = self.runs.iter().all(|(_, catch_up)| *catch_up);
-        Some((catch_up, *due_at, *job, place))
+        let ((due_at, job, _), catch_up) = self.runs.first()?;
+        Some((*catch_up, *due_at, *job, place))
     }
 
     fn deliverable(&self, place: usize) -> Option<(Timestamp, i64, usize)> {

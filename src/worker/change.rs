@@ -3,7 +3,7 @@
 //! A decision is fenced by the version it was made on. If somebody else was faster, the job is
 //! loaded and decided on again: the event still happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -158,19 +158,38 @@ impl Decider<'_> {
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Answer>, StoreError> {
+        self.apply_to(None, changes, now).await
+    }
+
+    /// As [`Decider::apply`], where the caller has just loaded the jobs: they are decided on as they
+    /// are here, and loaded again only if somebody else was faster.
+    pub(super) async fn apply_to(
+        &self,
+        mut loaded: Option<Vec<StoredJob>>,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<Vec<Answer>, StoreError> {
         let mut pending: Vec<Pending<'_>> = changes.iter().map(Pending::new).collect();
         for _ in 0..ROUNDS {
             if pending.iter().all(|change| change.answer.is_some()) {
                 break;
             }
-            self.round(&mut pending, now).await?;
+            let jobs = match loaded.take() {
+                Some(jobs) => by_id(jobs),
+                None => load(self.store, &pending).await?,
+            };
+            self.round(&mut pending, &jobs, now).await?;
         }
         Ok(pending.into_iter().map(Pending::into_answer).collect())
     }
 
     /// Decides on every change that has no answer yet, and commits what was decided.
-    async fn round(&self, pending: &mut [Pending<'_>], now: Timestamp) -> Result<(), StoreError> {
-        let loaded = load(self.store, pending).await?;
+    async fn round(
+        &self,
+        pending: &mut [Pending<'_>],
+        loaded: &Loaded,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let mut commits: Vec<JobCommit> = Vec::new();
         let mut committing = Vec::new();
         for (index, item) in pending.iter_mut().enumerate() {
@@ -251,17 +270,18 @@ impl<'a> Pending<'a> {
     }
 }
 
-async fn load(
-    store: &dyn Store,
-    pending: &[Pending<'_>],
-) -> Result<BTreeMap<JobId, StoredJob>, StoreError> {
+/// The jobs that are decided on, by id.
+type Loaded = HashMap<JobId, StoredJob>;
+
+async fn load(store: &dyn Store, pending: &[Pending<'_>]) -> Result<Loaded, StoreError> {
     let open = pending.iter().filter(|item| item.answer.is_none());
     let mut ids: Vec<_> = open.map(|item| item.change.job_id.clone()).collect();
     ids.sort();
     ids.dedup();
-    let jobs = store.jobs(&ids).await?;
-    Ok(jobs
-        .into_iter()
-        .map(|stored| (stored.job.id.clone(), stored))
-        .collect())
+    Ok(by_id(store.jobs(&ids).await?))
+}
+
+fn by_id(jobs: Vec<StoredJob>) -> Loaded {
+    let jobs = jobs.into_iter();
+    jobs.map(|stored| (stored.job.id.clone(), stored)).collect()
 }

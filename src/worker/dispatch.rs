@@ -32,10 +32,10 @@ impl Worker {
             let due = self.store.due_jobs(now, BATCH).await?;
             let is_last = due.len() < BATCH;
             let changes: Vec<_> = due
-                .into_iter()
-                .map(|stored| Change::new(stored.job.id, OwnedEvent::WakeUp))
+                .iter()
+                .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
                 .collect();
-            let answers = self.apply(&changes, now).await?;
+            let answers = self.apply_to(Some(due), &changes, now).await?;
             if is_last || answers.iter().all(|answer| *answer != Told::Applied) {
                 break;
             }
@@ -64,8 +64,18 @@ impl Worker {
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Told>, StoreError> {
+        self.apply_to(None, changes, now).await
+    }
+
+    async fn apply_to(
+        &mut self,
+        loaded: Option<Vec<StoredJob>>,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<Vec<Told>, StoreError> {
         let chats = &self.services.directory.chats;
-        let answers = self.decider(chats).apply(changes, now).await?;
+        let decider = self.decider(chats);
+        let answers = decider.apply_to(loaded, changes, now).await?;
         let mut told = Vec::with_capacity(answers.len());
         for (change, answer) in changes.iter().zip(answers) {
             let job = &change.job_id;

@@ -35,7 +35,7 @@ WITH deliveries (lane) AS (
         AND (q.begun > p.begun OR q.begun = p.begun AND (q.message_id, q.part) < (p.message_id, p.part)))
     AND NOT EXISTS (SELECT 1 FROM lanes AS l
       WHERE l.session_key = p.session_key AND l.holder IS NOT NULL)
-  ORDER BY p.message_id LIMIT $2
+  ORDER BY p.message_id, p.part LIMIT $2
 ),
 turning (lane) AS (
   SELECT u.session_key FROM turns AS u
@@ -51,8 +51,9 @@ running (lane) AS (
       WHERE q.session_key = s.lane AND q.state IN ('pending', 'sending') AND q.resolution IS NULL)
     AND NOT EXISTS (SELECT 1 FROM turns AS u
       WHERE u.session_key = s.lane AND u.state = 'waiting')
-  GROUP BY s.lane
-  ORDER BY min(s.cause = 'catch-up'), min(s.due_at), min(s.job_id) LIMIT $3
+    AND NOT EXISTS (SELECT 1 FROM runs AS h WHERE h.lane = s.lane AND h.state = 'queued'
+      AND (h.due_at, h.job_id) < (s.due_at, s.job_id))
+  ORDER BY (s.cause = 'catch-up'), s.due_at, s.job_id LIMIT $3
 ),
 free (lane) AS (
   SELECT lane FROM deliveries UNION SELECT lane FROM turning UNION SELECT lane FROM running

@@ -12,6 +12,13 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS: u32 = 4;
 const STATEMENTS_CACHED: usize = 200;
 
+/// How much of the file the writing connection keeps in memory, in KiB (negative, as SQLite has
+/// it). A batch touches the newest pages of some twenty indexes, and 2 MiB do not hold them.
+const WRITER_CACHE: &str = "-16384";
+
+/// How many pages the log may have before a commit copies them into the file and waits for that.
+const LOG_PAGES: &str = "4000";
+
 /// How a database file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
@@ -38,6 +45,8 @@ pub(super) fn writing(path: &Path) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        .pragma("cache_size", WRITER_CACHE)
+        .pragma("wal_autocheckpoint", LOG_PAGES)
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENTS_CACHED)
 }
