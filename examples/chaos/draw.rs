@@ -1,15 +1,24 @@
 //! Choices that follow from a seed (splitmix64).
 
-pub(crate) struct Draw(u64);
+use serde_json::Value;
+
+pub(crate) struct Draw {
+    state: u64,
+    /// What has yet to be dealt before everything is dealt again.
+    deck: Vec<Value>,
+}
 
 impl Draw {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self {
+            state: seed,
+            deck: Vec::new(),
+        }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -24,8 +33,13 @@ impl Draw {
         self.between(1, 100) <= chance
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        let last = u64::try_from(from.len()).unwrap() - 1;
-        &from[usize::try_from(self.between(0, last)).unwrap()]
+    /// One of these, in an order of chance; each once before any comes again.
+    pub(crate) fn deal(&mut self, all: fn() -> Vec<Value>) -> Value {
+        if self.deck.is_empty() {
+            self.deck = all();
+        }
+        let last = u64::try_from(self.deck.len()).unwrap() - 1;
+        let chosen = usize::try_from(self.between(0, last)).unwrap();
+        self.deck.swap_remove(chosen)
     }
 }

@@ -38,7 +38,7 @@ const JOBS: [(&str, i64); 6] = [
     ("beat", 1),
     ("note", 3),
     ("long", 5),
-    ("hook", 2),
+    ("hook", 1),
     ("desk", 3),
     ("again", 4),
 ];
@@ -208,9 +208,11 @@ impl Era {
             return Err(vec![format!("the worker ended by itself: {ended}")]);
         }
         self.place.start();
-        let faults = sometimes::faults();
-        for _ in 0..draw.between(0, 3) {
-            self.fakes.order(&json!({"fault": draw.pick(&faults)}));
+        // What was not met in its round is not kept: every fault gets its turn.
+        self.fakes.order(&json!({"clear": {}}));
+        for _ in 0..draw.between(1, 3) {
+            let fault = draw.deal(sometimes::faults);
+            self.fakes.order(&json!({"fault": fault}));
         }
         self.wait(draw, 100, 500);
         if draw.percent(25) {
