@@ -160,6 +160,10 @@ impl Place {
         if let Some(mut worker) = self.worker.take() {
             let _ = worker.kill();
             worker.wait().unwrap();
+            // What libfaketime shares between processes outlives one that is killed.
+            for kind in ["faketime_shm", "sem.faketime_sem"] {
+                let _ = fs::remove_file(format!("/dev/shm/{kind}_{}", worker.id()));
+            }
         }
     }
 
