@@ -24,6 +24,10 @@ mod outbox_rows;
 mod run_rows;
 mod session_rows;
 
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "sqlite")]
+mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 

@@ -34,6 +34,8 @@ const LAYERS: &[&[&str]] = &[
     // L3: adapters, one outside system a file.
     &[
         "http_client",
+        "store/postgres",
+        "store/sql",
         "store/sqlite",
         "channel/console",
         "channel/telegram",
@@ -53,10 +55,10 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Adapters that other adapters may use: what two of them have in common.
-const SHARED_BY_ADAPTERS: &[&str] = &["http_client", "agent/exchange"];
+const SHARED_BY_ADAPTERS: &[&str] = &["http_client", "agent/exchange", "store/sql"];
 
 /// The only files that make adapters: agents and channels, and the store.
-const WIRING: &[&str] = &["cli/wiring", "cli/database"];
+const WIRING: &[&str] = &["cli/wiring", "cli/database", "cli/database/lock"];
 
 /// What a command says to the store's file, and makes no adapter by: how it is opened, and the lock
 /// beside it.

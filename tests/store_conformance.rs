@@ -10,10 +10,16 @@
 
 use std::future::Future;
 
+#[cfg(feature = "postgres")]
+use chatcron::store::postgres::{Address, PostgresStore};
 use chatcron::store::{
     Store,
     sqlite::{OpenMode, SqliteStore},
 };
+
+#[cfg(feature = "postgres")]
+#[path = "support/cluster.rs"]
+mod cluster;
 
 #[path = "store/bench.rs"]
 mod bench;
@@ -38,6 +44,9 @@ mod old_database;
 mod parts;
 #[path = "store/people.rs"]
 mod people;
+#[cfg(feature = "postgres")]
+#[path = "store/postgres_server.rs"]
+mod postgres_server;
 #[path = "store/pruning.rs"]
 mod pruning;
 #[path = "store/sessions.rs"]
@@ -85,6 +94,36 @@ impl Database for SqliteFile {
     }
 }
 
+/// A database of a temporary server.
+#[cfg(feature = "postgres")]
+pub(crate) struct PostgresDatabase {
+    pub(crate) url: String,
+}
+
+#[cfg(feature = "postgres")]
+impl PostgresDatabase {
+    pub(crate) async fn on(server: &cluster::Cluster) -> Self {
+        Self {
+            url: server.new_database().await,
+        }
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        self.url.parse().unwrap()
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Database for PostgresDatabase {
+    type Store = PostgresStore;
+
+    async fn open(&self) -> PostgresStore {
+        PostgresStore::open(&self.address(), OpenMode::CreateIfMissing)
+            .await
+            .unwrap()
+    }
+}
+
 macro_rules! facts {
     ($($module:ident: $($fact:ident),+ $(,)?;)+) => {
         mod on_sqlite {
@@ -92,6 +131,20 @@ macro_rules! facts {
                 $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $fact() {
                     crate::$module::$fact(&crate::SqliteFile::new()).await;
+                })+
+            })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod on_postgres {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $fact() {
+                    let Some(server) = crate::cluster::Cluster::shared() else {
+                        return;
+                    };
+                    let database = crate::PostgresDatabase::on(server).await;
+                    crate::$module::$fact(&database).await;
                 })+
             })+
         }

@@ -2,7 +2,9 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
@@ -10,9 +12,14 @@ use crate::{
     ids::ChannelName,
     store::{
         Store, StoreError,
+        postgres::{Address, PostgresStore},
         sqlite::{OpenMode, SqliteStore},
     },
 };
+
+mod lock;
+
+pub(super) use lock::Lock;
 
 /// The database of a jobs file where nothing else is said; beside the file.
 const DEFAULT_NAME: &str = "chatcron.db";
@@ -21,28 +28,59 @@ const DEFAULT_NAME: &str = "chatcron.db";
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// The database: a path, or `sqlite:PATH` [default: chatcron.db beside the jobs file].
+    /// The database: a path, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE` [default: chatcron.db
+    /// beside the jobs file].
     #[arg(long, value_name = "URL", env = "CHATCRON_DB")]
     db: Option<String>,
 }
 
+/// A database, before it is opened.
+#[derive(Debug, Clone)]
+pub(super) enum Database {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// A database of a PostgreSQL server.
+    Server {
+        /// Where it is.
+        address: Address,
+        /// The jobs file's folder, for what is kept beside a database.
+        folder: PathBuf,
+    },
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server { address, .. } => address.fmt(f),
+        }
+    }
+}
+
 impl Arguments {
-    /// The database's file.
+    /// The database.
     ///
     /// # Errors
-    /// Where the URL is not one of SQLite.
-    pub(super) fn path(&self, jobs_file: &Path) -> Result<PathBuf, Failure> {
+    /// Where the URL is none of SQLite or PostgreSQL.
+    pub(super) fn database(&self, jobs_file: &Path) -> Result<Database, Failure> {
+        let folder = jobs_file.with_file_name("");
         let Some(url) = &self.db else {
-            return Ok(jobs_file.with_file_name(DEFAULT_NAME));
+            return Ok(Database::File(folder.join(DEFAULT_NAME)));
         };
         let path = match url.split_once(':') {
             Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
+            Some(("postgres" | "postgresql", _)) => {
+                let address = url.parse().map_err(|error| {
+                    Failure::new(Exit::Usage, format!("`--db` cannot be used: {error}"))
+                })?;
+                return Ok(Database::Server { address, folder });
+            }
             Some((scheme, _)) if scheme.len() > 1 && url.contains("://") => {
                 return Err(Failure::new(
                     Exit::Usage,
                     format!("`--db` names a database of kind `{scheme}`"),
                 )
-                .help("use a path, or `sqlite:PATH`"));
+                .help("use a path, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`"));
             }
             Some(_) | None => url,
         };
@@ -56,34 +94,73 @@ impl Arguments {
             return Err(Failure::new(Exit::Usage, "`--db` names no file")
                 .help("use a path, or `sqlite:PATH`"));
         }
-        Ok(PathBuf::from(path))
+        Ok(Database::File(PathBuf::from(path)))
     }
 }
 
-/// Opens the database.
-///
-/// # Errors
-/// In words for a person, with the exit code of what is wrong.
-pub(super) async fn open(path: &Path, mode: OpenMode) -> Result<SqliteStore, Failure> {
-    SqliteStore::open(path, mode)
-        .await
-        .map_err(|error| failure(&error))
+impl Database {
+    /// Whether it is a file that is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        match self {
+            Self::File(path) => !path.exists(),
+            Self::Server { .. } => false,
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// In words for a person, with the exit code of what is wrong.
+    pub(super) async fn open(&self, mode: OpenMode) -> Result<Opened, Failure> {
+        let opened = match self {
+            Self::File(path) => {
+                let store = SqliteStore::open(path, mode).await;
+                store.map(|store| Opened::File(Arc::new(store)))
+            }
+            Self::Server { address, .. } => {
+                let store = PostgresStore::open(address, mode).await;
+                store.map(|store| Opened::Server(Arc::new(store)))
+            }
+        };
+        opened.map_err(|error| failure(&error))
+    }
+
+    /// Where a console channel keeps its log unless the jobs file says otherwise: beside the
+    /// database, or beside the jobs file where that is a server's, and not in it.
+    pub(super) fn console_log_path(&self, channel: &ChannelName) -> PathBuf {
+        let file = match self {
+            Self::File(path) => path.clone(),
+            Self::Server { folder, .. } => folder.join(DEFAULT_NAME),
+        };
+        let mut name: OsString = file.file_stem().unwrap_or_default().to_owned();
+        name.push(format!(".{channel}.log.jsonl"));
+        file.with_file_name(name)
+    }
 }
 
-/// Opens a database that is there, to read it.
-///
-/// # Errors
-/// As [`open`].
-pub(super) async fn open_to_read(path: &Path) -> Result<Box<dyn Store>, Failure> {
-    Ok(Box::new(open(path, OpenMode::ReadOnly).await?))
+/// A database that is open.
+pub(super) enum Opened {
+    /// A file of SQLite.
+    File(Arc<SqliteStore>),
+    /// A database of a PostgreSQL server.
+    Server(Arc<PostgresStore>),
 }
 
-/// Opens a database that is there, to change it.
-///
-/// # Errors
-/// As [`open`].
-pub(super) async fn open_existing(path: &Path) -> Result<Box<dyn Store>, Failure> {
-    Ok(Box::new(open(path, OpenMode::MustExist).await?))
+impl Opened {
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::File(store) => store.clone(),
+            Self::Server(store) => store.clone(),
+        }
+    }
+
+    /// Ends what it writes in order; whatever is asked for later fails.
+    pub(super) async fn close(&self) {
+        match self {
+            Self::File(store) => store.close().await,
+            Self::Server(store) => store.close().await,
+        }
+    }
 }
 
 /// What a person is told when the store fails.
@@ -113,49 +190,45 @@ pub(super) fn failure(error: &StoreError) -> Failure {
     }
 }
 
-/// Where a console channel keeps its log unless the jobs file says otherwise: beside the database,
-/// and not in it.
-pub(super) fn console_log_path(database: &Path, channel: &ChannelName) -> PathBuf {
-    let mut name: OsString = database.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{channel}.log.jsonl"));
-    database.with_file_name(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn path_of(db: Option<&str>) -> Result<PathBuf, String> {
+    fn database_of(db: Option<&str>) -> Result<Database, String> {
         let arguments = Arguments {
             db: db.map(str::to_owned),
         };
-        let path = arguments.path(Path::new("folder/jobs.toml"));
-        path.map_err(|failure| failure.to_string())
+        let database = arguments.database(Path::new("folder/jobs.toml"));
+        database.map_err(|failure| failure.to_string())
+    }
+
+    fn name_of(db: Option<&str>) -> String {
+        database_of(db).unwrap().to_string()
     }
 
     #[test]
     fn the_database_is_beside_the_jobs_file_unless_said_otherwise() {
-        assert_eq!(path_of(None).unwrap(), Path::new("folder/chatcron.db"));
-        assert_eq!(path_of(Some("x.db")).unwrap(), Path::new("x.db"));
-        assert_eq!(path_of(Some("sqlite:x.db")).unwrap(), Path::new("x.db"));
-        assert_eq!(
-            path_of(Some("sqlite:///tmp/x.db")).unwrap(),
-            Path::new("/tmp/x.db")
-        );
-        assert!(
-            path_of(Some("postgres://host/db"))
-                .unwrap_err()
-                .contains("`postgres`")
-        );
-        assert!(path_of(Some("sqlite:")).is_err());
+        assert_eq!(name_of(None), "folder/chatcron.db");
+        assert_eq!(name_of(Some("x.db")), "x.db");
+        assert_eq!(name_of(Some("sqlite:x.db")), "x.db");
+        assert_eq!(name_of(Some("sqlite:///tmp/x.db")), "/tmp/x.db");
+        let server = "postgres://ada:secret@host/jobs";
+        assert_eq!(name_of(Some(server)), "postgres://host:5432/jobs");
+        let other = database_of(Some("mysql://host/db")).unwrap_err();
+        assert!(other.contains("`mysql`"), "{other}");
+        let wrong = database_of(Some("postgres://ada:secret@host:port/db")).unwrap_err();
+        assert!(!wrong.contains("secret"), "{wrong}");
+        assert!(database_of(Some("sqlite:")).is_err());
     }
 
     #[test]
     fn a_console_log_is_beside_the_database() {
         let channel = ChannelName::new("terminal").unwrap();
-        assert_eq!(
-            console_log_path(Path::new("folder/chatcron.db"), &channel),
-            Path::new("folder/chatcron.terminal.log.jsonl")
-        );
+        for db in [None, Some("postgres://host/jobs")] {
+            assert_eq!(
+                database_of(db).unwrap().console_log_path(&channel),
+                Path::new("folder/chatcron.terminal.log.jsonl")
+            );
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Work that a command hands to the running worker, or does itself where none runs.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     cli::{
-        Colour, Exit, accept_clock, database,
+        Colour, Exit, accept_clock,
+        database::{self, Database, Lock},
         failure::Failure,
         jobs_file,
         reading::{self, Place},
@@ -15,7 +16,7 @@ use crate::{
     config::JobsFile,
     store::{
         Store, StoreError,
-        sqlite::{Holder, OpenMode, WorkerLock},
+        sqlite::{Holder, OpenMode},
     },
     worker::{Scope, Worker},
 };
@@ -30,7 +31,7 @@ const LOOKS_A_TRY: u32 = 10;
 /// Work for the running worker, or for this command where none runs.
 pub(super) struct Errand<'a> {
     pub(super) place: &'a Place,
-    pub(super) database: &'a Path,
+    pub(super) database: &'a Database,
     pub(super) store: Arc<dyn Store>,
     pub(super) scope: Scope,
     own: Option<Own>,
@@ -40,7 +41,7 @@ pub(super) struct Errand<'a> {
 struct Own {
     worker: Worker,
     /// Held for as long as it works.
-    _lock: WorkerLock,
+    _lock: Lock,
 }
 
 impl<'a> Errand<'a> {
@@ -50,7 +51,7 @@ impl<'a> Errand<'a> {
     /// Where the command must do it itself, and cannot.
     pub(super) async fn begin(
         place: &'a Place,
-        database: &'a Path,
+        database: &'a Database,
         store: Arc<dyn Store>,
         scope: Scope,
     ) -> Result<Self, Failure> {
@@ -100,7 +101,7 @@ impl<'a> Errand<'a> {
     /// Becomes a worker, unless one runs.
     async fn try_to_work(&mut self) -> Result<(), Failure> {
         let failed = |error: StoreError| database::failure(&error);
-        let lock = match WorkerLock::acquire(self.database, Holder::Errand) {
+        let lock = match Lock::acquire(self.database, Holder::Errand).await {
             Ok(lock) => lock,
             Err(StoreError::Held { .. }) => return Ok(()),
             Err(error) => return Err(failed(error)),
@@ -147,11 +148,11 @@ impl<'a> Errand<'a> {
 pub(super) async fn open(
     place: &Place,
     mode: OpenMode,
-) -> Result<(std::path::PathBuf, Arc<dyn Store>), Failure> {
-    let path = place.database()?;
+) -> Result<(Database, Arc<dyn Store>), Failure> {
+    let database = place.database()?;
     if mode == OpenMode::MustExist {
-        reading::must_exist(&path)?;
+        reading::must_exist(&database)?;
     }
-    let store = database::open(&path, mode).await?;
-    Ok((path, Arc::new(store)))
+    let store = database.open(mode).await?.store();
+    Ok((database, store))
 }

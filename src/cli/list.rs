@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{
-        Exit, database,
+        Exit,
+        database::{self, Lock},
         failure::Failure,
         json,
         names::unreadable,
@@ -19,7 +20,7 @@ use crate::{
     clock::{Clock, SystemClock},
     directory::Chat,
     policy::clock::AHEAD_MAX,
-    store::{RunFilter, RunRow, Store, StoredJob, sqlite::WorkerLock},
+    store::{RunFilter, RunRow, Store, StoredJob},
 };
 
 #[cfg(test)]
@@ -52,12 +53,13 @@ struct Listed {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let now = SystemClock.now();
-    let path = arguments.database.path(&arguments.file)?;
-    let (jobs, chats) = runtime::block_on(async {
-        let store = reading::open(&path).await?;
+    let database = arguments.database.database(&arguments.file)?;
+    let (jobs, chats, holder) = runtime::block_on(async {
+        let store = reading::open(&database).await?;
         let jobs = load(&*store, now).await?;
         let chats = store.chats().await.map_err(unreadable)?;
-        Ok((jobs, chats))
+        let holder = Lock::holder(&database).await.map_err(unreadable)?;
+        Ok((jobs, chats, holder))
     })?;
     if arguments.json {
         print(&as_json(&jobs, now))?;
@@ -65,9 +67,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let mut text = render(&jobs, &chats, now, Screen::of_stdout());
     text.push_str(&ahead(&jobs, now));
-    if !WorkerLock::is_held(&path).map_err(unreadable)? {
+    if holder.is_none() {
         text.push_str("chatcron is not running: `chatcron run` starts it\n");
-    } else if let Some(trouble) = WorkerLock::trouble(&path) {
+    } else if let Some(trouble) = Lock::trouble(&database) {
         let trouble = plain::line(&trouble);
         text.push_str(&format!(
             "chatcron is running, and nothing begins: {trouble}\n"

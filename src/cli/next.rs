@@ -188,13 +188,13 @@ fn chosen<'a>(arguments: &Arguments, file: &'a JobsFile) -> Result<Vec<&'a Job>,
 
 /// What the database knows of the jobs, where there is one.
 fn stored(arguments: &Arguments, jobs: &[&Job]) -> Result<BTreeMap<JobId, StoredJob>, Failure> {
-    let path = arguments.database.path(&arguments.file)?;
-    if !path.exists() {
+    let database = arguments.database.database(&arguments.file)?;
+    if database.is_missing() {
         return Ok(BTreeMap::new());
     }
     let ids: Vec<JobId> = jobs.iter().map(|job| job.id.clone()).collect();
     let rows = runtime::block_on(async {
-        let store = reading::open(&path).await?;
+        let store = reading::open(&database).await?;
         let rows = store.jobs(&ids).await;
         rows.map_err(|error| database::failure(&error))
     })?;

@@ -21,7 +21,7 @@ pub(super) fn tell_start(place: &Place, file: &JobsFile) {
         jobs = file.jobs.len(),
         in_chat,
         background = file.jobs.len() - in_chat,
-        database = %place.database.display(),
+        database = %place.database,
         "chatcron is running"
     );
     for bad in &file.bad_jobs {

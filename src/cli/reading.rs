@@ -1,10 +1,14 @@
 //! What the commands share that read a database, or change one row of it by a person's word.
 
-use std::path::{Path, PathBuf};
+use std::{path::PathBuf, sync::Arc};
 
 use crate::{
-    cli::{Exit, database, failure::Failure},
-    store::Store,
+    cli::{
+        Exit,
+        database::{self, Database},
+        failure::Failure,
+    },
+    store::{Store, sqlite::OpenMode},
 };
 
 /// Where the database is, for commands that are not given the jobs file as an argument.
@@ -19,19 +23,19 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The database's file.
+    /// The database.
     ///
     /// # Errors
-    /// Where its URL is not one of SQLite.
-    pub(super) fn database(&self) -> Result<PathBuf, Failure> {
-        self.database.path(&self.file)
+    /// Where its URL is none.
+    pub(super) fn database(&self) -> Result<Database, Failure> {
+        self.database.database(&self.file)
     }
 
     /// Opens the database to read it.
     ///
     /// # Errors
     /// Where there is none, or it cannot be read.
-    pub(super) async fn open(&self) -> Result<Box<dyn Store>, Failure> {
+    pub(super) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         open(&self.database()?).await
     }
 
@@ -39,10 +43,10 @@ impl Place {
     ///
     /// # Errors
     /// Where there is none, or it cannot be written.
-    pub(super) async fn open_to_write(&self) -> Result<Box<dyn Store>, Failure> {
-        let path = self.database()?;
-        must_exist(&path)?;
-        database::open_existing(&path).await
+    pub(super) async fn open_to_write(&self) -> Result<Arc<dyn Store>, Failure> {
+        let database = self.database()?;
+        must_exist(&database)?;
+        Ok(database.open(OpenMode::MustExist).await?.store())
     }
 }
 
@@ -50,16 +54,16 @@ impl Place {
 ///
 /// # Errors
 /// Where there is none, or it cannot be read.
-pub(super) async fn open(path: &Path) -> Result<Box<dyn Store>, Failure> {
-    must_exist(path)?;
-    database::open_to_read(path).await
+pub(super) async fn open(database: &Database) -> Result<Arc<dyn Store>, Failure> {
+    must_exist(database)?;
+    Ok(database.open(OpenMode::ReadOnly).await?.store())
 }
 
-pub(super) fn must_exist(path: &Path) -> Result<(), Failure> {
-    if path.exists() {
+pub(super) fn must_exist(database: &Database) -> Result<(), Failure> {
+    if !database.is_missing() {
         return Ok(());
     }
-    let message = format!("there is no database at {}", path.display());
+    let message = format!("there is no database at {database}");
     Err(Failure::new(Exit::CannotRead, message).help(
         "`chatcron run` makes it when it starts the jobs for the first time; \
          another one is named with --db",

@@ -30,12 +30,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let (path, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
+    let (database, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
     let chat = names::session(store.as_ref(), &arguments.place.file, &arguments.chat).await?;
     let session = chat.key.clone();
     let failed = |error| database::failure(&error);
     let scope = Scope::Session(session.clone());
-    let mut work = Errand::begin(&arguments.place, &path, store.clone(), scope).await?;
+    let mut work = Errand::begin(&arguments.place, &database, store.clone(), scope).await?;
     store
         .request_reset(&session, SystemClock.now())
         .await

@@ -14,7 +14,7 @@ use crate::{
     cli::{
         Exit,
         accept_clock::{self, Accepted},
-        database,
+        database::{self, Database, Lock},
         failure::Failure,
         jobs_file,
         logs::{self, LogFormat},
@@ -23,10 +23,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
-    store::{
-        Store,
-        sqlite::{OpenMode, WorkerLock},
-    },
+    store::{Store, sqlite::OpenMode},
     worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
@@ -87,14 +84,15 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     let lock = Arc::new(taken.lock);
-    let store = Arc::new(database::open(&place.database, OpenMode::CreateIfMissing).await?);
+    let opened = place.database.open(OpenMode::CreateIfMissing).await?;
+    let store = opened.store();
     let accepted = if arguments.accept_clock {
         Accepted::Yes
     } else {
         Accepted::No
     };
     if !accept_clock::until_believed(&*store, accepted, &stop.drain).await? {
-        store.close().await;
+        opened.close().await;
         return Ok(Exit::Fine);
     }
     let start = Start {
@@ -104,9 +102,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         stop,
         lock: lock.clone(),
     };
-    let outcome = work(start, store.clone()).await;
+    let outcome = work(start, store).await;
     beside.shutdown().await;
-    store.close().await;
+    opened.close().await;
     drop(lock);
     outcome
 }
@@ -137,7 +135,7 @@ pub(super) struct Place {
     /// The name under which its jobs are stored.
     pub(super) source: String,
     /// The database.
-    pub(super) database: PathBuf,
+    pub(super) database: Database,
     /// How the log is written.
     pub(super) log_format: LogFormat,
 }
@@ -145,7 +143,7 @@ pub(super) struct Place {
 impl Place {
     fn of(arguments: &Arguments) -> Result<Self, Failure> {
         Ok(Self {
-            database: arguments.database.path(&arguments.file)?,
+            database: arguments.database.database(&arguments.file)?,
             folder: jobs_file::folder(&arguments.file),
             source: jobs_file::source(&arguments.file),
             file: arguments.file.clone(),
@@ -168,7 +166,7 @@ struct Start<'a> {
     read: &'a Read,
     journal: Option<Arc<Journal>>,
     stop: Stop,
-    lock: Arc<WorkerLock>,
+    lock: Arc<Lock>,
 }
 
 async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> {
@@ -205,6 +203,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         read.at,
         handle,
     ));
+    beside.spawn(lock::stop_when_lost(lock.clone(), stop.clone()));
     beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
     beside.shutdown().await;

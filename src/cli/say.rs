@@ -46,7 +46,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Usage, "there is nothing to say")
             .help("give the message as the second argument, in quotes"));
     }
-    let (path, store) = errand::open(&arguments.place, OpenMode::CreateIfMissing).await?;
+    let (database, store) = errand::open(&arguments.place, OpenMode::CreateIfMissing).await?;
     let chat = names::session(store.as_ref(), &arguments.place.file, &arguments.chat).await?;
     let session_key = chat.key.clone();
     let inbound = InboundMessage {
@@ -61,7 +61,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         channel_message_id: None,
     };
     let scope = Scope::Session(session_key);
-    let mut work = Errand::begin(&arguments.place, &path, store.clone(), scope).await?;
+    let mut work = Errand::begin(&arguments.place, &database, store.clone(), scope).await?;
     let failed = |error| database::failure(&error);
     let turn = store
         .request_turn(inbound, SystemClock.now())

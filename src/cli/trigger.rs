@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::{
     cli::{
-        Exit, control, database,
+        Exit, control,
+        database::{self, Lock},
         errand::{self, Errand},
         failure::Failure,
         jobs_file, plain, print,
@@ -14,10 +15,7 @@ use crate::{
     ids::{JobId, RunId, SessionKey},
     message::PartState,
     policy::OwnedEvent,
-    store::{
-        OutboxRow, RunFilter, RunRow, Store, StoreError,
-        sqlite::{OpenMode, WorkerLock},
-    },
+    store::{OutboxRow, RunFilter, RunRow, Store, StoreError, sqlite::OpenMode},
     worker::Scope,
 };
 
@@ -40,9 +38,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let (path, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
+    let (database, store) = errand::open(&arguments.place, OpenMode::MustExist).await?;
     let failed = |error| database::failure(&error);
-    let is_running = WorkerLock::is_held(&path).map_err(failed)?;
+    let holder = Lock::holder(&database).await.map_err(failed)?;
+    let is_running = holder.is_some();
     if arguments.wait && !is_running {
         // What this command will need, before anything is written.
         jobs_file::load(&arguments.place.file, SystemClock.now())?;
@@ -79,7 +78,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         job_id: arguments.job.clone(),
         shown_in: shown_in(store.as_ref(), run_id).await.map_err(failed)?,
     };
-    let mut work = Errand::begin(&arguments.place, &path, store.clone(), scope).await?;
+    let mut work = Errand::begin(&arguments.place, &database, store.clone(), scope).await?;
     if work.is_left_to_another() {
         eprintln!(
             "run {run_id} of {} is queued; waiting for the worker",

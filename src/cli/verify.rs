@@ -8,7 +8,8 @@ use std::{
 use crate::{
     channel::log,
     cli::{
-        Exit, database,
+        Exit,
+        database::Database,
         failure::Failure,
         jobs_file,
         names::{self, Session, unreadable},
@@ -104,7 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 async fn look(
     store: &dyn Store,
     arguments: &Arguments,
-    database: &Path,
+    database: &Database,
     directory: &Directory,
 ) -> Result<Compared, Failure> {
     let chats = store.chats().await.map_err(unreadable)?;
@@ -112,7 +113,7 @@ async fn look(
     known_channels(arguments, &sessions, directory)?;
     let logs = Logs::read(&arguments.channel_log, &sessions, directory, &|channel| {
         let folder = arguments.place.file.with_file_name("");
-        (folder, database::console_log_path(database, channel))
+        (folder, database.console_log_path(channel))
     })?;
     compare(store, arguments, sessions, logs).await
 }

@@ -21,7 +21,7 @@ use crate::{
         telegram::Telegram,
         webhook::{Webhook, WebhookSettings},
     },
-    cli::database,
+    cli::database::Database,
     config::JobsFile,
     directory::{AgentConfig, AgentKind, ChannelConfig, ModelEndpoint, SecretSource},
     ids::ChannelName,
@@ -59,7 +59,12 @@ pub(super) struct Wired {
 
 /// Builds the agents and channels of a jobs file. `folder` is where the file is, and what relative
 /// paths in it are relative to. An agent or channel that cannot be built is left out and named.
-pub(super) fn wire(file: &JobsFile, folder: &Path, database: &Path, terminal: Terminal) -> Wired {
+pub(super) fn wire(
+    file: &JobsFile,
+    folder: &Path,
+    database: &Database,
+    terminal: Terminal,
+) -> Wired {
     let mut left_out = Vec::new();
     let mut agents: BTreeMap<_, Arc<dyn Agent>> = BTreeMap::new();
     for (name, config) in &file.directory.agents {
@@ -143,14 +148,14 @@ fn channel(
     name: &ChannelName,
     config: &ChannelConfig,
     folder: &Path,
-    database: &Path,
+    database: &Database,
     terminal: Terminal,
 ) -> anyhow::Result<Arc<dyn Channel>> {
     Ok(match config {
         ChannelConfig::Console { log } => {
             let log = match log {
                 Some(log) => folder.join(log),
-                None => database::console_log_path(database, name),
+                None => database.console_log_path(name),
             };
             Arc::new(Console::new(log, terminal.writer()))
         }

@@ -6,15 +6,23 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::{Exit, database, failure::Failure},
+    cli::{
+        Exit,
+        database::{self, Database, Lock},
+        failure::Failure,
+    },
     store::{
         StoreError,
         sqlite::{Holder, WorkerLock},
     },
+    worker::Stop,
 };
 
 /// How often the lock is tried again that a command holds.
 const LOCK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How often a server is asked for the lock by a standby.
+const SERVER_AGAIN: Duration = Duration::from_secs(1);
 
 /// What to do where another worker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +35,7 @@ pub(super) enum Beside {
 
 /// The lock, and whether it was waited for.
 pub(super) struct Taken {
-    pub(super) lock: WorkerLock,
+    pub(super) lock: Lock,
     pub(super) has_waited: bool,
 }
 
@@ -37,15 +45,15 @@ pub(super) struct Taken {
 /// # Errors
 /// Where another worker runs and is not waited for, and where the lock file cannot be used.
 pub(super) async fn take(
-    database: &Path,
+    database: &Database,
     beside: Beside,
     stop: &CancellationToken,
 ) -> Result<Option<Taken>, Failure> {
     let mut has_waited = false;
     loop {
-        match WorkerLock::acquire(database, Holder::Worker) {
+        match Lock::acquire(database, Holder::Worker).await {
             Ok(lock) => return Ok(Some(Taken { lock, has_waited })),
-            Err(StoreError::Held { .. }) if WorkerLock::holder(database) == Holder::Errand => {
+            Err(StoreError::Held { .. }) if is_errand(database).await? => {
                 if !has_waited {
                     tracing::info!("waiting for a command that is at work, such as `chatcron say`");
                 }
@@ -63,13 +71,57 @@ pub(super) async fn take(
     }
 }
 
-/// Waits in the system's own queue for the lock, so that it is had the moment its holder ends,
-/// however that ends. The wait cannot be called off: its thread ends with the process.
-async fn stand_by(database: &Path, stop: &CancellationToken) -> Result<Option<Taken>, Failure> {
+/// Whether the lock's holder will soon be gone.
+async fn is_errand(database: &Database) -> Result<bool, Failure> {
+    let holder = Lock::holder(database).await;
+    let holder = holder.map_err(|error| database::failure(&error))?;
+    // Where nobody has it any more it is tried again at once.
+    Ok(holder != Some(Holder::Worker))
+}
+
+/// Waits until the lock can be had.
+async fn stand_by(database: &Database, stop: &CancellationToken) -> Result<Option<Taken>, Failure> {
     tracing::info!(
-        database = %database.display(),
+        database = %database,
         "standing by: another chatcron is running, and this one takes over when it ends"
     );
+    let lock = match database {
+        Database::File(path) => stand_by_file(path, stop).await?,
+        Database::Server { .. } => stand_by_server(database, stop).await?,
+    };
+    if lock.is_some() {
+        tracing::info!("taking over: the one before has ended");
+    } else {
+        tracing::info!("no longer standing by");
+    }
+    Ok(lock.map(|lock| Taken {
+        lock,
+        has_waited: true,
+    }))
+}
+
+/// Asks a server again and again.
+async fn stand_by_server(
+    database: &Database,
+    stop: &CancellationToken,
+) -> Result<Option<Lock>, Failure> {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(None),
+            () = tokio::time::sleep(SERVER_AGAIN) => {}
+        }
+        match Lock::acquire(database, Holder::Worker).await {
+            Ok(lock) => return Ok(Some(lock)),
+            // A server that is away is what a standby waits for too.
+            Err(StoreError::Held { .. } | StoreError::Unavailable { .. }) => {}
+            Err(error) => return Err(database::failure(&error)),
+        }
+    }
+}
+
+/// Waits in the system's own queue for the lock, so that it is had the moment its holder ends,
+/// however that ends. The wait cannot be called off: its thread ends with the process.
+async fn stand_by_file(database: &Path, stop: &CancellationToken) -> Result<Option<Lock>, Failure> {
     let (had, waiting) = oneshot::channel();
     let path = database.to_owned();
     let waiter = thread::Builder::new().name("standby".to_owned());
@@ -79,25 +131,18 @@ async fn stand_by(database: &Path, stop: &CancellationToken) -> Result<Option<Ta
     });
     spawned.map_err(|error| cannot_wait(&error))?;
     tokio::select! {
-        () = stop.cancelled() => {
-            tracing::info!("no longer standing by");
-            Ok(None)
-        }
+        () = stop.cancelled() => Ok(None),
         had = waiting => {
             let lock = had.map_err(|_| cannot_wait(&io::Error::other("its thread has ended")))?;
             let lock = lock.map_err(|error| database::failure(&error))?;
-            tracing::info!("taking over: the one before has ended");
-            Ok(Some(Taken { lock, has_waited: true }))
+            Ok(Some(Lock::File(lock)))
         }
     }
 }
 
 /// Says in the lock's file what keeps the worker from working, as it comes and goes, for whoever
 /// asks how it stands.
-pub(super) async fn tell_trouble(
-    lock: Arc<WorkerLock>,
-    mut trouble: watch::Receiver<Option<String>>,
-) {
+pub(super) async fn tell_trouble(lock: Arc<Lock>, mut trouble: watch::Receiver<Option<String>>) {
     loop {
         let told = lock.tell(trouble.borrow_and_update().as_deref());
         if let Err(error) = told {
@@ -107,6 +152,13 @@ pub(super) async fn tell_trouble(
             return;
         }
     }
+}
+
+/// Has the worker stop at once where another has the lock: what it would write is refused anyway.
+pub(super) async fn stop_when_lost(lock: Arc<Lock>, stop: Stop) {
+    lock.lost().await;
+    tracing::error!("another chatcron has taken the database over: this one stops");
+    stop.now.cancel();
 }
 
 fn cannot_wait(error: &io::Error) -> Failure {

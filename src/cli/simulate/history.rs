@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::SignedDuration;
 
 use crate::{
-    cli::{failure::Failure, names, reading, runtime},
+    cli::{database::Database, failure::Failure, names, reading, runtime},
     job::Job,
     simulate::{RunTime, Written},
     store::{RunFilter, RunRow},
@@ -22,7 +22,7 @@ const RARE: usize = 5;
 /// Where there is no database, or it cannot be read.
 pub(super) fn run_times(path: &Path, jobs: &[Job]) -> Result<Written, Failure> {
     runtime::block_on(async {
-        let store = reading::open(path).await?;
+        let store = reading::open(&Database::File(path.to_owned())).await?;
         let mut written = Written::default();
         for job in jobs {
             let filter = RunFilter {

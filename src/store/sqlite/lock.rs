@@ -12,28 +12,10 @@ use std::{
     time::Duration,
 };
 
-use crate::store::StoreError;
+use crate::store::{StoreError, sql::Holder};
 
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-
-/// Who holds the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
-    /// `chatcron run`, or a gateway's worker.
-    Worker,
-    /// A command that does its own errand where no worker runs, and is soon gone.
-    Errand,
-}
-
-impl Holder {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Errand => "errand",
-        }
-    }
-}
 
 /// How long the file is. All of it is written when the lock is taken, so that more can be said in
 /// it on a disk that is full.
@@ -110,11 +92,7 @@ impl WorkerLock {
     /// Who holds the lock of this database, as far as it says; `Worker` where it does not.
     pub fn holder(database: &Path) -> Holder {
         let text = said(database);
-        if text.lines().next() == Some(Holder::Errand.word()) {
-            Holder::Errand
-        } else {
-            Holder::Worker
-        }
+        Holder::of_word(text.lines().next().unwrap_or_default())
     }
 
     /// What keeps the holder of this lock from working, as far as it says.

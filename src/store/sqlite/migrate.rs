@@ -15,10 +15,9 @@ use sqlx::{
 use crate::store::StoreError;
 
 use super::{
-    adopt,
-    failure::Failure,
+    Failure, OpenMode, adopt,
     lock::{self, beside},
-    open::{BUSY_TIMEOUT, OpenMode, writing},
+    open::{BUSY_TIMEOUT, writing},
 };
 
 static MIGRATOR: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -132,7 +131,7 @@ fn newest_known() -> i64 {
 }
 
 fn failed(path: &Path, error: sqlx::Error) -> StoreError {
-    Failure::from(error).into_error(path)
+    Failure::from(error).into_error(&path.display().to_string())
 }
 
 fn refused(path: &Path, error: MigrateError) -> StoreError {

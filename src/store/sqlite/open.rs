@@ -7,6 +7,8 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
+use super::OpenMode;
+
 /// How long a connection waits for another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS: u32 = 4;
@@ -18,17 +20,6 @@ const WRITER_CACHE: &str = "-16384";
 
 /// How many pages the log may have before a commit copies them into the file and waits for that.
 const LOG_PAGES: &str = "4000";
-
-/// How a database file is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// It is made if there is none.
-    CreateIfMissing,
-    /// There must be one; an older schema is brought up to date.
-    MustExist,
-    /// There must be one of this version's schema, and nothing is written.
-    ReadOnly,
-}
 
 /// The connections of one store.
 pub(super) struct Connections {

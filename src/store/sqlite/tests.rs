@@ -10,11 +10,13 @@ use std::{
 
 use sqlx::{AssertSqlSafe, Row, SqlitePool, sqlite::SqlitePoolOptions};
 
-use super::{jobs, lanes, migrate, open, readings, resolution};
+use crate::store::sql::{jobs, lanes, readings, resolution, statement::Statement};
+
+use super::{OpenMode, migrate, open};
 
 async fn database(directory: &Path) -> SqlitePool {
     let path = directory.join("plans.db");
-    migrate::prepare(&path, open::OpenMode::CreateIfMissing)
+    migrate::prepare(&path, OpenMode::CreateIfMissing)
         .await
         .unwrap();
     SqlitePoolOptions::new()
@@ -23,8 +25,8 @@ async fn database(directory: &Path) -> SqlitePool {
         .unwrap()
 }
 
-async fn plan(pool: &SqlitePool, sql: &'static str) -> Vec<String> {
-    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+async fn plan(pool: &SqlitePool, statement: Statement) -> Vec<String> {
+    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", statement.sqlite));
     let rows = sqlx::query(explain).fetch_all(pool).await.unwrap();
     rows.iter().map(|row| row.get("detail")).collect()
 }
@@ -127,7 +129,7 @@ async fn steps(pool: &SqlitePool, session: &str, limit: i64) -> (u64, usize) {
             counted.fetch_add(1, Ordering::Relaxed);
             true
         });
-    let rows = sqlx::query(readings::RECALL)
+    let rows = sqlx::query(readings::RECALL.sqlite)
         .bind(session)
         .bind(limit)
         .fetch_all(&mut *conn)

@@ -1,0 +1,172 @@
+//! Jobs and chats, as they are read, and the chats of the jobs file as they are replaced.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    directory::Chat,
+    ids::JobId,
+    store::{JobDigest, JobSource, StoredJob},
+};
+
+use super::{
+    connection::{Conn, Pool, Row},
+    failure::Fallible,
+    rows::{Columns, limit, micros, write_rows},
+    statement::{Statement, over_rows, query},
+};
+
+macro_rules! jobs {
+    ($tail:literal) => {
+        concat!(
+            "SELECT j.job_id, j.incarnation, j.revision, j.version, j.source, j.first_seen_at, \
+             j.state, j.wake_at, j.removed_at, d.definition ",
+            $tail
+        )
+    };
+}
+
+pub(in crate::store) const DUE: Statement = Statement::common(jobs!(
+    "FROM jobs AS j JOIN definitions AS d ON d.digest = j.digest \
+     WHERE j.wake_at IS NOT NULL AND j.removed_at IS NULL AND j.wake_at <= $1 \
+     ORDER BY j.wake_at, j.job_id LIMIT $2"
+));
+const NAMED: Statement = Statement::of(
+    jobs!(
+        "FROM json_each($1) AS x JOIN jobs AS j ON j.job_id = x.value \
+         JOIN definitions AS d ON d.digest = j.digest ORDER BY x.key"
+    ),
+    jobs!(
+        "FROM json_array_elements_text($1::json) WITH ORDINALITY AS x (value, key) \
+         JOIN jobs AS j ON j.job_id = x.value \
+         JOIN definitions AS d ON d.digest = j.digest ORDER BY x.key"
+    ),
+);
+const ALL: Statement = Statement::common(jobs!(
+    "FROM jobs AS j JOIN definitions AS d ON d.digest = j.digest \
+     WHERE j.removed_at IS NULL ORDER BY j.job_id"
+));
+
+const NEXT_WAKE: Statement = Statement::common(
+    "\
+SELECT min(wake_at) AS wake_at FROM jobs WHERE wake_at IS NOT NULL AND removed_at IS NULL",
+);
+
+const DIGESTS: Statement =
+    Statement::common("SELECT job_id, source, digest FROM jobs WHERE removed_at IS NULL");
+
+const REMOVE_CHATS: Statement = over_rows!(
+    [session_key text]
+    "\
+UPDATE chats SET removed_at = $2 WHERE removed_at IS NULL
+  AND session_key NOT IN (SELECT x.session_key FROM",
+    ")"
+);
+
+// Two chats may swap their names, and names are unique among chats that are not removed.
+const SET_ASIDE: Statement = Statement::common(
+    "\
+UPDATE chats SET removed_at = 0 WHERE removed_at IS NULL",
+);
+
+const UPSERT_CHATS: Statement = over_rows!(
+    [session_key text, name text, chat text, agent text]
+    "\
+INSERT INTO chats (session_key, name, chat, agent)
+SELECT x.session_key, x.name, x.chat, x.agent
+FROM",
+    "\
+WHERE true
+ON CONFLICT (session_key) DO UPDATE SET name = excluded.name, chat = excluded.chat,
+  agent = excluded.agent, removed_at = NULL"
+);
+
+const CHATS: Statement = Statement::common(
+    "\
+SELECT session_key, chat FROM chats WHERE removed_at IS NULL ORDER BY name",
+);
+
+pub(super) async fn due(pool: &Pool, now: Timestamp, most: usize) -> Fallible<Vec<StoredJob>> {
+    let query = query(DUE).bind(micros(now)).bind(limit(most));
+    decode(&query.fetch_all(pool).await?)
+}
+
+pub(super) async fn named(pool: &Pool, ids: &[JobId]) -> Fallible<Vec<StoredJob>> {
+    let query = query(NAMED).bind(serde_json::to_string(ids)?);
+    decode(&query.fetch_all(pool).await?)
+}
+
+pub(super) async fn all(pool: &Pool) -> Fallible<Vec<StoredJob>> {
+    decode(&query(ALL).fetch_all(pool).await?)
+}
+
+pub(super) async fn digests(pool: &Pool) -> Fallible<Vec<JobDigest>> {
+    let rows = query(DIGESTS).fetch_all(pool).await?;
+    let digests = rows.iter().map(|row| {
+        let row = Columns::of(row, "jobs", "job_id");
+        Ok(JobDigest {
+            job_id: row.word("job_id", |id| JobId::new(id).ok())?,
+            source: row.word("source", JobSource::from_stored)?,
+            digest: row.get("digest")?,
+        })
+    });
+    digests.collect()
+}
+
+pub(super) async fn next_wake(pool: &Pool) -> Fallible<Option<Timestamp>> {
+    let row = query(NEXT_WAKE).fetch_one(pool).await?;
+    Columns::of(&row, "jobs", "wake_at").instant_or_none("wake_at")
+}
+
+fn decode(rows: &[Row]) -> Fallible<Vec<StoredJob>> {
+    rows.iter().map(stored_job).collect()
+}
+
+fn stored_job(row: &Row) -> Fallible<StoredJob> {
+    let row = Columns::of(row, "jobs", "job_id");
+    Ok(StoredJob {
+        job: row.json("definition")?,
+        incarnation: row.get("incarnation")?,
+        revision: row.get("revision")?,
+        version: row.get("version")?,
+        source: row.word("source", JobSource::from_stored)?,
+        state: row.json("state")?,
+        first_seen_at: row.instant("first_seen_at")?,
+        wake_at: row.instant_or_none("wake_at")?,
+        removed_at: row.instant_or_none("removed_at")?,
+    })
+}
+
+#[derive(Serialize)]
+struct ChatRow<'c> {
+    session_key: String,
+    name: &'c str,
+    chat: String,
+    agent: &'c str,
+}
+
+/// Replaces the chats. A removed chat keeps its row: what is still under way there needs its agent.
+pub(super) async fn set_chats(conn: &mut Conn, chats: &[Chat], now: Timestamp) -> Fallible<()> {
+    let mut rows = Vec::with_capacity(chats.len());
+    for chat in chats {
+        rows.push(ChatRow {
+            session_key: chat.session_key().as_str().to_owned(),
+            name: chat.name.as_str(),
+            chat: serde_json::to_string(chat)?,
+            agent: chat.agent.as_str(),
+        });
+    }
+    let removal = query(REMOVE_CHATS)
+        .bind(serde_json::to_string(&rows)?)
+        .bind(micros(now));
+    removal.execute(&mut *conn).await?;
+    query(SET_ASIDE).execute(&mut *conn).await?;
+    write_rows(conn, UPSERT_CHATS, &rows).await
+}
+
+pub(super) async fn chats(pool: &Pool) -> Fallible<Vec<Chat>> {
+    let rows = query(CHATS).fetch_all(pool).await?;
+    rows.iter()
+        .map(|row| Columns::of(row, "chats", "session_key").json("chat"))
+        .collect()
+}

@@ -1,0 +1,213 @@
+//! A statement in the words of each database, and what is bound to it.
+//!
+//! The two stores differ in their SQL alone: what is loaded, decided and written is code that they
+//! share, so a statement that needs two wordings has them side by side.
+
+use std::marker::PhantomData;
+
+use super::connection::{Column, Row, Target};
+
+/// One statement. Where the databases agree on its words it has one wording.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Statement {
+    pub(in crate::store) sqlite: &'static str,
+    #[cfg(feature = "postgres")]
+    pub(super) postgres: &'static str,
+}
+
+impl Statement {
+    /// A statement that both databases understand.
+    pub(super) const fn common(words: &'static str) -> Self {
+        Self::of(words, words)
+    }
+
+    /// A statement with a wording for SQLite and one for PostgreSQL.
+    pub(super) const fn of(sqlite: &'static str, postgres: &'static str) -> Self {
+        #[cfg(not(feature = "postgres"))]
+        let _ = postgres;
+        Self {
+            sqlite,
+            #[cfg(feature = "postgres")]
+            postgres,
+        }
+    }
+}
+
+/// A statement over a set of rows `x`, bound as one JSON array to `$1`: the columns with their types,
+/// and the words before and after the set. `x.place` is a row's place in the array.
+macro_rules! over_rows {
+    ([$($column:ident $type:ident),+ $(,)?] $before:literal, $after:literal) => {
+        $crate::store::sql::statement::Statement::of(
+            concat!(
+                $before,
+                " (SELECT ",
+                $("value ->> '", stringify!($column), "' AS ", stringify!($column), ", ",)+
+                "key AS place FROM json_each($1)) AS x ",
+                $after
+            ),
+            concat!(
+                $before,
+                " ROWS FROM (json_to_recordset($1::json) AS (",
+                over_rows!(@typed $($column $type),+),
+                ")) WITH ORDINALITY AS x (",
+                $(stringify!($column), ", ",)+
+                "place) ",
+                $after
+            ),
+        )
+    };
+    (@typed $first:ident $first_type:ident $(, $column:ident $type:ident)*) => {
+        concat!(
+            stringify!($first), " ", stringify!($first_type)
+            $(, ", ", stringify!($column), " ", stringify!($type))*
+        )
+    };
+}
+
+/// A statement over a set `x (id)` of numbers, bound as one JSON array to `$1`.
+macro_rules! over_numbers {
+    ($before:literal, $after:literal) => {
+        $crate::store::sql::statement::Statement::of(
+            concat!(
+                $before,
+                " (SELECT value AS id FROM json_each($1)) AS x ",
+                $after
+            ),
+            concat!(
+                $before,
+                " (SELECT value::bigint AS id FROM json_array_elements_text($1::json)) AS x ",
+                $after
+            ),
+        )
+    };
+}
+
+/// A statement over a list `x (id, place)` of texts, bound as one JSON array to `$1`.
+macro_rules! over_texts {
+    ($before:literal, $after:literal) => {
+        $crate::store::sql::statement::Statement::of(
+            concat!(
+                $before,
+                " (SELECT value AS id, key AS place FROM json_each($1)) AS x ",
+                $after
+            ),
+            concat!(
+                $before,
+                " json_array_elements_text($1::json) WITH ORDINALITY AS x (id, place) ",
+                $after
+            ),
+        )
+    };
+}
+
+pub(super) use {over_numbers, over_rows, over_texts};
+
+/// A value that is bound.
+#[derive(Debug, Clone)]
+pub(super) enum Bound {
+    Number(Option<i64>),
+    Text(Option<String>),
+    /// A set of rows, or of ids.
+    Json(String),
+    Bytes(Option<Vec<u8>>),
+    Flag(bool),
+}
+
+macro_rules! bound {
+    ($($from:ty => $value:ident: $bound:expr;)+) => {
+        $(impl From<$from> for Bound {
+            fn from($value: $from) -> Self {
+                $bound
+            }
+        })+
+    };
+}
+
+bound! {
+    bool => value: Self::Flag(value);
+    i64 => value: Self::Number(Some(value));
+    u32 => value: Self::Number(Some(i64::from(value)));
+    Option<i64> => value: Self::Number(value);
+    &str => value: Self::Text(Some(value.to_owned()));
+    &String => value: Self::Text(Some(value.clone()));
+    String => value: Self::Text(Some(value));
+    Option<&str> => value: Self::Text(value.map(str::to_owned));
+    Option<String> => value: Self::Text(value);
+    Option<Vec<u8>> => value: Self::Bytes(value);
+}
+
+/// A statement with what is bound to it, in order.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) statement: Statement,
+    pub(super) bound: Vec<Bound>,
+}
+
+/// Begins a query.
+pub(super) fn query(statement: Statement) -> Query {
+    Query {
+        statement,
+        bound: Vec::new(),
+    }
+}
+
+impl Query {
+    pub(super) fn bind(mut self, value: impl Into<Bound>) -> Self {
+        self.bound.push(value.into());
+        self
+    }
+
+    /// Performs it; returns how many rows it changed.
+    pub(super) async fn execute(self, on: impl Target) -> Result<u64, sqlx::Error> {
+        on.execute(self).await
+    }
+
+    pub(super) async fn fetch_all(self, on: impl Target) -> Result<Vec<Row>, sqlx::Error> {
+        on.fetch(self).await
+    }
+
+    pub(super) async fn fetch_optional(self, on: impl Target) -> Result<Option<Row>, sqlx::Error> {
+        Ok(on.fetch(self).await?.into_iter().next())
+    }
+
+    pub(super) async fn fetch_one(self, on: impl Target) -> Result<Row, sqlx::Error> {
+        let first = self.fetch_optional(on).await?;
+        first.ok_or(sqlx::Error::RowNotFound)
+    }
+}
+
+/// A query of which the first column is read.
+#[derive(Debug)]
+pub(super) struct ScalarQuery<T> {
+    query: Query,
+    column: PhantomData<fn() -> T>,
+}
+
+/// Begins a query of one column.
+pub(super) fn query_scalar<T>(statement: Statement) -> ScalarQuery<T> {
+    ScalarQuery {
+        query: query(statement),
+        column: PhantomData,
+    }
+}
+
+impl<T: Column> ScalarQuery<T> {
+    pub(super) fn bind(mut self, value: impl Into<Bound>) -> Self {
+        self.query = self.query.bind(value);
+        self
+    }
+
+    pub(super) async fn fetch_all(self, on: impl Target) -> Result<Vec<T>, sqlx::Error> {
+        let rows = self.query.fetch_all(on).await?;
+        rows.iter().map(|row| row.try_get(0)).collect()
+    }
+
+    pub(super) async fn fetch_optional(self, on: impl Target) -> Result<Option<T>, sqlx::Error> {
+        let row = self.query.fetch_optional(on).await?;
+        row.map(|row| row.try_get(0)).transpose()
+    }
+
+    pub(super) async fn fetch_one(self, on: impl Target) -> Result<T, sqlx::Error> {
+        self.query.fetch_one(on).await?.try_get(0)
+    }
+}
