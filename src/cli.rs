@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 mod accept_clock;
 mod audit;
+mod backfill;
 mod check;
 mod control;
 mod database;
@@ -21,6 +22,7 @@ mod jobs_file;
 mod json;
 mod list;
 mod logs;
+mod moment;
 mod names;
 mod next;
 mod outbox;
@@ -83,6 +85,7 @@ enum Command {
     Schema(schema::Arguments),
     Recheck(recheck::Arguments),
     Trigger(trigger::Arguments),
+    Backfill(backfill::Arguments),
     Pause(control::PauseArguments),
     Resume(control::ResumeArguments),
     Say(say::Arguments),
@@ -121,6 +124,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Schema(arguments) => schema::run(arguments),
         Command::Recheck(arguments) => recheck::run(arguments),
         Command::Trigger(arguments) => runtime::block_on(trigger::run(arguments)),
+        Command::Backfill(arguments) => runtime::block_on(backfill::run(arguments)),
         Command::Pause(arguments) => runtime::block_on(control::pause(arguments)),
         Command::Resume(arguments) => runtime::block_on(control::resume(arguments)),
         Command::Say(arguments) => runtime::block_on(say::run(arguments)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp, civil};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
         Exit,
         failure::Failure,
         json,
+        moment::Moment,
         names::{self, unreadable},
         print,
         reading::Place,
@@ -18,7 +19,6 @@ use crate::{
         words,
     },
     clock::{Clock, SystemClock},
-    config,
     ids::{JobId, RunId},
     occurrence::SkipReason,
     store::{RangeRow, RunFilter, RunRow, Store},
@@ -48,8 +48,8 @@ pub(super) struct Arguments {
     missed: bool,
     /// Since when: RFC 3339, wall time in the job's zone, `today`, `yesterday`, or a span such as
     /// 2d or 12h.
-    #[arg(long, value_name = "T", value_parser = Since::parse, conflicts_with = "run")]
-    since: Option<Since>,
+    #[arg(long, value_name = "T", value_parser = Moment::parse, conflicts_with = "run")]
+    since: Option<Moment>,
     /// At most so many lines.
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -75,57 +75,6 @@ const STATES: [&str; 8] = [
     "cancelled",
     "skipped",
 ];
-
-/// Since when runs are listed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Since {
-    Instant(Timestamp),
-    Wall(civil::DateTime),
-    /// The start of the day so many days ago.
-    Day(i64),
-    Ago(SignedDuration),
-}
-
-impl Since {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "today" => return Ok(Self::Day(0)),
-            "yesterday" => return Ok(Self::Day(1)),
-            _ => {}
-        }
-        if let Ok(span) = config::duration(text) {
-            return Ok(Self::Ago(span));
-        }
-        let instant = text.parse().map(Self::Instant);
-        instant
-            .or_else(|_| text.parse().map(Self::Wall))
-            .map_err(|_| {
-                String::from(
-                    "accepted: `today`, `yesterday`, a span such as `2d` or `12h`, an instant such \
-                     as `2026-12-01T07:00:00Z`, or wall time such as `2026-12-01T08:00` or \
-                     `2026-12-01`",
-                )
-            })
-    }
-
-    fn instant(self, now: Timestamp, zone: &str) -> Result<Timestamp, Failure> {
-        let zone = words::zone(zone);
-        let wall = |wall: civil::DateTime| {
-            zone.to_timestamp(wall)
-                .map_err(|error| Failure::new(Exit::Usage, format!("`--since {wall}`: {error}")))
-        };
-        match self {
-            Self::Instant(instant) => Ok(instant),
-            Self::Wall(at) => wall(at),
-            Self::Day(days) => {
-                let today = now.to_zoned_datetime(zone.clone()).date();
-                let day = today.saturating_sub(SignedDuration::from_hours(24 * days));
-                wall(day.to_datetime(civil::Time::midnight()))
-            }
-            Self::Ago(span) => Ok(now.checked_sub(span).unwrap_or(Timestamp::MIN)),
-        }
-    }
-}
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,9 +14,11 @@ use super::{
 
 mod account;
 mod attempt;
+mod backfill;
 mod overlap;
 
 use account::{Starting, account};
+pub use backfill::BACKFILL_MAX;
 use overlap::Occupant;
 pub use overlap::QUEUE_MAX;
 
@@ -69,6 +71,10 @@ pub fn decide_from(plan: &JobPlan, state: JobState, event: Event<'_>, now: Times
         Event::ManualTrigger { request } => {
             draft.trigger(plan, OccurrenceRef::Manual(request), now);
         }
+        Event::Backfill { slots } => {
+            draft.take_on(plan, slots);
+            draft.look(plan, now);
+        }
         Event::Paused { reason } => draft.pause(plan, reason, now),
         Event::Resumed => draft.resume(plan, now),
         Event::DefinitionChanged { new } => {
@@ -105,6 +111,7 @@ impl Draft {
         }
         account(self, plan, Starting::Allowed, now);
         self.start_waiting(plan, now);
+        self.start_backfill(now);
     }
 
     fn is_suspended(&self, plan: &JobPlan) -> bool {
@@ -208,6 +215,7 @@ impl Draft {
             (true, true) => self.look(old, now),
             (true, false) => {
                 self.suspend(old, now);
+                self.state.backfill.clear();
                 self.cancel_active(|_| true);
             }
             (false, true) if self.state.pause.is_none() => {
@@ -240,6 +248,7 @@ impl Draft {
         for slot in std::mem::take(&mut self.state.waiting) {
             self.end_waiting(&slot, Outcome::Cancelled);
         }
+        self.state.backfill.clear();
         self.cancel_active(|_| true);
     }
 

@@ -11,7 +11,7 @@ use crate::{
     schedule::{ScheduleError, zone::zone_fingerprint},
 };
 
-use super::{AttemptResult, Decision, Event, JobPlan, JobState, decide};
+use super::{AttemptResult, BackfillSlot, Decision, Event, JobPlan, JobState, decide};
 
 /// One decision with its inputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,6 +114,11 @@ pub enum OwnedEvent {
     ManualTrigger {
         /// The request.
         request: RequestId,
+    },
+    /// [`Event::Backfill`].
+    Backfill {
+        /// The slots.
+        slots: Vec<BackfillSlot>,
     },
     /// [`Event::Paused`].
     Paused {
@@ -225,6 +230,7 @@ fn decide_on(
         },
         OwnedEvent::RunCancelled { occurrence } => Event::RunCancelled { occurrence },
         OwnedEvent::ManualTrigger { request } => Event::ManualTrigger { request: *request },
+        OwnedEvent::Backfill { slots } => Event::Backfill { slots },
         OwnedEvent::Paused { reason } => Event::Paused {
             reason: reason.clone(),
         },

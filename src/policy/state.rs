@@ -10,6 +10,8 @@ use crate::{
     schedule::{Planner, ScheduleError},
 };
 
+use super::BACKFILL_MAX;
+
 use super::clock::AccountedSpan;
 
 /// A job with its compiled schedule.
@@ -47,6 +49,10 @@ pub struct JobState {
     pub failure_streak: u32,
     /// Set while the job is paused by a person or a policy.
     pub pause: Option<Pause>,
+    /// Slots that a backfill will run again, one after another, when nothing else is active; at
+    /// most [`BACKFILL_MAX`](super::BACKFILL_MAX).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backfill: Vec<BackfillSlot>,
     /// The instant after which the present schedule has planned: slots from here to the cursor have
     /// their records. Not known of a job that is older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +72,7 @@ impl JobState {
             started_runs: 0,
             failure_streak: 0,
             pause: None,
+            backfill: Vec::new(),
             planned_from: Some(activated_at),
             accounted: Vec::new(),
         }
@@ -156,6 +163,17 @@ impl WaitsFor {
     }
 }
 
+/// A slot that was accounted for and shall run again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackfillSlot {
+    /// Who asked for it.
+    pub request: RequestId,
+    /// The slot.
+    pub slot: Slot,
+    /// Its nominal instant.
+    pub nominal: Timestamp,
+}
+
 /// Why nothing accrues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
@@ -199,6 +217,11 @@ pub enum Event<'a> {
     ManualTrigger {
         /// The request.
         request: RequestId,
+    },
+    /// Somebody asks for slots of the past to run again.
+    Backfill {
+        /// Those slots, in nominal order.
+        slots: &'a [BackfillSlot],
     },
     /// Nothing shall accrue from now on.
     Paused {
@@ -344,6 +367,9 @@ pub enum Refusal {
     /// The job is disabled.
     #[error("the job is disabled")]
     Disabled,
+    /// More slots than may wait for a backfill at once.
+    #[error("{BACKFILL_MAX} slots wait to be run again at most")]
+    BackfillFull,
 }
 
 /// What follows from an event.

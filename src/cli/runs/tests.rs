@@ -94,12 +94,12 @@ fn since_is_told_in_many_ways() {
         ("2026-11-20T08:00", "2026-11-20T07:00:00Z"),
         ("2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"),
     ] {
-        let since = Since::parse(text).unwrap().instant(now(), zone).unwrap();
+        let since = Moment::parse(text).unwrap().instant(now(), zone).unwrap();
         assert_eq!(since, at(expected), "{text}");
     }
     for text in ["", "last week", "2w", "20.11.2026"] {
         assert!(
-            Since::parse(text).unwrap_err().contains("accepted: "),
+            Moment::parse(text).unwrap_err().contains("accepted: "),
             "{text}"
         );
     }

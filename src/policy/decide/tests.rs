@@ -10,6 +10,7 @@ use crate::{
     policy::{AttemptResult, SkippedRange},
 };
 
+mod backfill;
 mod catching_up;
 mod overlap;
 mod pausing;

@@ -118,6 +118,7 @@ fn stretch(change: &Change, stored: &StoredJob, decision: &Decision) -> StretchC
         | OwnedEvent::LeaseLost { .. }
         | OwnedEvent::RunCancelled { .. }
         | OwnedEvent::ManualTrigger { .. }
+        | OwnedEvent::Backfill { .. }
         | OwnedEvent::Paused { .. }
         | OwnedEvent::Resumed => None,
     };
