@@ -16,7 +16,7 @@ mod state;
 pub use admit::{DeliveryHead, Grant, LaneQueue, RunHead, TurnHead, YIELD_AFTER, admit};
 pub use decide::{BACKFILL_MAX, ON_TIME, QUEUE_MAX, decide, decide_from};
 pub use journal::{Decided, JournalEntry, OwnedEvent, Recheck, decide_and_keep, recheck};
-pub use refill::{Past, Refill, refill};
+pub use refill::{FailedSlots, Past, Refill, refill};
 pub use state::{
     ActiveRun, AttemptFate, AttemptResult, BackfillSlot, Decision, Effect, Event, JobPlan,
     JobState, Pause, Phase, Refusal, SkippedRange, WaitingSlot, WaitsFor,

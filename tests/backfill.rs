@@ -100,15 +100,9 @@ fn backfill(world: &World, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[tokio::test]
-async fn what_was_skipped_runs_again_once_and_its_record_stays() {
-    let (agent, channel) = (fails_on_the_second_run(), TestChannel::keyed());
-    let world = a_week(&agent, &channel).await;
-    // The machine's clock is far from the one of that week.
-    assert!(chatcron(&world, &["accept-clock"]).status.success());
-    let (from, to) = (day(10).to_string(), day(5).to_string());
-    let week = ["look", "--from", &from, "--to", &to];
-    let planned = backfill(&world, &[&week[..], &["--dry-run", "--json"]].concat());
+/// What a dry run says of each slot.
+fn assert_planned(world: &World, week: &[&str]) {
+    let planned = backfill(world, &[week, &["--dry-run", "--json"]].concat());
     let planned: Value = serde_json::from_str(&planned).unwrap();
     let slots = planned["slots"].as_array().unwrap().iter();
     let runs: Vec<_> = slots
@@ -129,6 +123,17 @@ async fn what_was_skipped_runs_again_once_and_its_record_stays() {
             ("failed: permanent", false),
         ]
     );
+}
+
+#[tokio::test]
+async fn what_was_skipped_runs_again_once_and_its_record_stays() {
+    let (agent, channel) = (fails_on_the_second_run(), TestChannel::keyed());
+    let world = a_week(&agent, &channel).await;
+    // The machine's clock is far from the one of that week.
+    assert!(chatcron(&world, &["accept-clock"]).status.success());
+    let (from, to) = (day(10).to_string(), day(5).to_string());
+    let week = ["look", "--from", &from, "--to", &to];
+    assert_planned(&world, &week);
     assert_eq!(world.runs().await.len(), 2, "a dry run changes nothing");
 
     let told = backfill(&world, &week);

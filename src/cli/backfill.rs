@@ -20,7 +20,7 @@ use crate::{
     clock::{Clock, SystemClock},
     ids::JobId,
     occurrence::{Cause, Slot},
-    policy::{BACKFILL_MAX, BackfillSlot, OwnedEvent, Past, Refill, refill},
+    policy::{BACKFILL_MAX, BackfillSlot, FailedSlots, OwnedEvent, Past, Refill, refill},
     schedule::Planner,
     store::{RangeRow, RunFilter, RunRow, Store, StoredJob},
 };
@@ -149,13 +149,18 @@ async fn look(
         )));
     }
     let records = Records::load(store, stored, from).await?;
+    let failed = if arguments.failed {
+        FailedSlots::Run
+    } else {
+        FailedSlots::Stay
+    };
     let looked = planned.iter().map(|planned| {
         let slot = planner.slot(planned);
         let (past, backfilled, was) = records.of(&slot, planned.nominal);
         Looked {
             nominal: planned.nominal,
             was,
-            refill: refill(past, backfilled, arguments.failed),
+            refill: refill(past, backfilled, failed),
             slot,
         }
     });

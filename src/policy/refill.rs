@@ -26,21 +26,27 @@ pub enum Refill {
     NeedsFailed,
 }
 
+/// Whether slots that failed, or were called off, are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailedSlots {
+    /// They are left alone.
+    Stay,
+    /// They run again.
+    Run,
+}
+
 /// What a backfill does with a slot: by its own record, and by that of the newest backfill of it, if
 /// there was one. Asking twice for the same does nothing twice.
-pub fn refill(slot: Past, backfilled: Option<Past>, with_failed: bool) -> Refill {
+pub fn refill(slot: Past, backfilled: Option<Past>, failed: FailedSlots) -> Refill {
     match (slot, backfilled) {
         (Past::Done | Past::Open | Past::Unknown, _) | (_, Some(Past::Done | Past::Open)) => {
             Refill::Stays
         }
         (Past::Failed, None | Some(Past::Failed | Past::Skipped | Past::Unknown))
-        | (Past::Skipped, Some(Past::Failed)) => {
-            if with_failed {
-                Refill::Runs
-            } else {
-                Refill::NeedsFailed
-            }
-        }
+        | (Past::Skipped, Some(Past::Failed)) => match failed {
+            FailedSlots::Run => Refill::Runs,
+            FailedSlots::Stay => Refill::NeedsFailed,
+        },
         (Past::Skipped, None | Some(Past::Skipped | Past::Unknown)) => Refill::Runs,
     }
 }
@@ -68,8 +74,8 @@ mod tests {
         ];
         for (slot, backfilled, plain, with_failed) in table {
             let asked = (
-                refill(slot, backfilled, false),
-                refill(slot, backfilled, true),
+                refill(slot, backfilled, FailedSlots::Stay),
+                refill(slot, backfilled, FailedSlots::Run),
             );
             assert_eq!(asked, (plain, with_failed), "{slot:?}, {backfilled:?}");
         }
