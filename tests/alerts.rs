@@ -15,7 +15,7 @@ use chatcron::{
     agent::AgentError,
     channel::{Ability, Channel, OutgoingPart, TextLimit, TextUnit},
     message::{Origin, Receipt, SendAnswer},
-    store::{IncidentRow, OutboxScope, RunFilter, Store, sqlite::SqliteStore},
+    store::{IncidentRow, OutboxScope, RunFilter, Store},
 };
 use jiff::{SignedDuration, Timestamp};
 use world::{Does, TestAgent, TestChannel, World, words};
@@ -196,7 +196,7 @@ async fn an_alert_repeats_an_error_without_what_imitates_our_own_marks() {
 
 /// A channel that looks into the database before it shows anything.
 struct Onlooker {
-    store: OnceLock<Arc<SqliteStore>>,
+    store: OnceLock<Arc<dyn Store>>,
     failed_runs: Mutex<Vec<usize>>,
 }
 

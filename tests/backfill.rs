@@ -11,7 +11,6 @@ use chatcron::{
     agent::AgentError,
     clock::{Clock, SystemClock},
     occurrence::Cause,
-    store::Store,
 };
 use jiff::{SignedDuration, Timestamp, civil, tz::TimeZone};
 use serde_json::Value;

@@ -12,7 +12,6 @@ use chatcron::{
     clock::Clock,
     ids::JobId,
     policy::OwnedEvent,
-    store::Store,
     worker::{Change, Worker},
 };
 use jiff::SignedDuration;

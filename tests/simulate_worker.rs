@@ -14,7 +14,7 @@ use chatcron::{
     config,
     policy::{JobPlan, JobState},
     simulate::{Event, Failing, Happening, Outage, RunTime, Scenario, Simulation, Sink},
-    store::{RunFilter, RunRow, Store},
+    store::{RunFilter, RunRow},
     worker::Worker,
 };
 use jiff::{SignedDuration, Timestamp};

@@ -9,7 +9,6 @@ mod world;
 
 use std::{thread, time::Duration};
 
-use chatcron::store::Store;
 use process::{Place, told, until};
 use serde_json::Value;
 use world::{TestAgent, TestChannel, World};

@@ -12,6 +12,8 @@ use std::{
 };
 
 use async_trait::async_trait;
+#[cfg(feature = "postgres")]
+use chatcron::store::postgres::PostgresStore;
 use chatcron::{
     agent::{Agent, AgentError, AgentReply, AgentTurn},
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
@@ -33,6 +35,10 @@ use chatcron::{
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+#[cfg(feature = "postgres")]
+#[path = "cluster.rs"]
+mod cluster;
 
 /// A clock that stands until it is moved.
 pub(crate) struct TestClock {
@@ -337,7 +343,7 @@ impl Channel for TestChannel {
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) clock: Arc<TestClock>,
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) file: JobsFile,
     pub(crate) agents: BTreeMap<String, Arc<dyn Agent>>,
     pub(crate) channels: BTreeMap<String, Arc<dyn Channel>>,
@@ -354,7 +360,7 @@ impl World {
             file: read(jobs, clock.now()),
             folder,
             clock,
-            store: Arc::new(store),
+            store,
             agents: BTreeMap::new(),
             channels: BTreeMap::new(),
             webhook: None,
@@ -526,10 +532,17 @@ impl World {
     }
 }
 
-pub(crate) async fn open(path: &Path) -> SqliteStore {
-    SqliteStore::open(path, OpenMode::CreateIfMissing)
-        .await
-        .unwrap()
+/// An empty database: a file, or one of a server in test binaries that are named for it.
+async fn open(path: &Path) -> Arc<dyn Store> {
+    let mode = OpenMode::CreateIfMissing;
+    #[cfg(feature = "postgres")]
+    if env!("CARGO_CRATE_NAME").ends_with("_on_postgres")
+        && let Some(server) = cluster::Cluster::shared()
+    {
+        let address = server.new_database().await.parse().unwrap();
+        return Arc::new(PostgresStore::open(&address, mode).await.unwrap());
+    }
+    Arc::new(SqliteStore::open(path, mode).await.unwrap())
 }
 
 fn read(jobs: &str, now: Timestamp) -> JobsFile {
