@@ -148,14 +148,14 @@ async fn a_week() -> World {
     world
 }
 
-async fn audited(store: &SqliteStore) -> AuditReport {
+async fn audited(store: &dyn Store) -> AuditReport {
     store.audit(None).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_week_with_outage_edits_pause_removal_and_clock_change_is_in_order() {
     let world = a_week().await;
-    let report = audited(&world.store).await;
+    let report = audited(&*world.store).await;
     assert!(report.holds(), "{:#?}", report.findings);
     assert_eq!((report.pruned, report.unproved), (0, 0));
     assert_eq!(report.jobs, 6, "a removed one counts too");
@@ -171,9 +171,9 @@ async fn the_audit_holds_while_things_are_under_way() {
     let mut worker = world.start().await;
     world.clock.set("2027-03-28T06:00:30Z");
     worker.step().await.unwrap();
-    assert!(audited(&world.store).await.holds());
+    assert!(audited(&*world.store).await.holds());
     drop(worker);
-    let report = audited(&world.store).await;
+    let report = audited(&*world.store).await;
     assert!(report.holds(), "a crash is no corruption: {report:#?}");
 }
 
@@ -185,7 +185,7 @@ async fn pruned_slots_are_told_and_are_no_hole() {
     let retention = world.file.retention.clone().unwrap();
     let now = world.clock.now();
     assert!(world.store.prune(&retention, now).await.unwrap() > 0);
-    let report = audited(&world.store).await;
+    let report = audited(&*world.store).await;
     assert!(report.holds(), "{:#?}", report.findings);
     assert!(report.pruned > 10, "{report:?}");
 }

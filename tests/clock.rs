@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use chatcron::{
     clock::Clock,
-    store::{RunFilter, Store},
+    store::RunFilter,
     worker::{Worker, clock_doubt},
 };
 use jiff::Timestamp;

@@ -12,7 +12,7 @@ use chatcron::{
     channel::{log, telegram::Telegram},
     directory::ModelEndpoint,
     outbound::verify::{Evidence, ShownLine, verify},
-    store::{Store, WindowOf},
+    store::WindowOf,
 };
 use fakes::{Fakes, TOKEN};
 use serde_json::{Value, json};

@@ -7,11 +7,7 @@
 mod world;
 
 use chatcron::{
-    clock::Clock,
-    ids::JobId,
-    occurrence::Cause,
-    policy::OwnedEvent,
-    store::{OutboxScope, Store},
+    clock::Clock, ids::JobId, occurrence::Cause, policy::OwnedEvent, store::OutboxScope,
     worker::Change,
 };
 use jiff::Timestamp;

@@ -5,7 +5,6 @@
 #[path = "support/world.rs"]
 mod world;
 
-use chatcron::store::Store;
 use world::{TestAgent, TestChannel, World, last_words, words};
 
 const JOBS: &str = r#"

@@ -5,7 +5,7 @@
 #[path = "support/world.rs"]
 mod world;
 
-use chatcron::store::{OutboxScope, Store};
+use chatcron::store::OutboxScope;
 use world::{Does, TestAgent, TestChannel, World, words};
 
 fn jobs(more: &str) -> String {

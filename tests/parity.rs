@@ -14,8 +14,7 @@ use chatcron::{
     outbound::{Author, compose},
     policy::Grant,
     store::{
-        ClaimRequest, Claimed, ClaimedTurn, OutboxScope, Resolution, Store, TurnEnd, TurnResult,
-        WindowOf,
+        ClaimRequest, Claimed, ClaimedTurn, OutboxScope, Resolution, TurnEnd, TurnResult, WindowOf,
     },
     transcript::{Block, Content, NewEntry, Role, TriggerSource, Visibility},
 };

@@ -9,7 +9,7 @@ use chatcron::{
     clock::Clock,
     ids::SessionKey,
     policy::Grant,
-    store::{ClaimRequest, Claimed, InboundMessage, Store, TurnCount, TurnEnd, TurnResult},
+    store::{ClaimRequest, Claimed, InboundMessage, TurnCount, TurnEnd, TurnResult},
     transcript::{Content, TriggerSource},
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, Row, SqliteConnection, sqlite::SqliteConnectOptions};

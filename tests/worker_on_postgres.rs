@@ -1,6 +1,10 @@
 //! The worker's scenarios once more, on databases of a PostgreSQL server: the same files, whose world
 //! (`tests/support/world.rs`) sees by the name of this binary where it is.
 #![cfg(feature = "postgres")]
+#![allow(
+    clippy::duplicate_mod,
+    reason = "each of these files is a test binary of its own, with a world of its own"
+)]
 
 #[path = "alerts.rs"]
 mod alerts;
