@@ -4,6 +4,7 @@
 pub mod anthropic;
 pub mod command;
 pub mod echo;
+mod effects;
 #[cfg(feature = "http-client")]
 mod exchange;
 #[cfg(feature = "http-client")]
@@ -21,6 +22,8 @@ use crate::{
     transcript::{Entry, NewEntry, TriggerSource},
 };
 
+pub use effects::{EffectReporter, ReportError};
+
 /// Answers turns.
 #[async_trait]
 pub trait Agent: Send + Sync + 'static {
@@ -36,7 +39,7 @@ pub trait Agent: Send + Sync + 'static {
 }
 
 /// One turn, as an agent is given it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct AgentTurn {
     /// The agent.
     pub agent: AgentName,
@@ -52,6 +55,8 @@ pub struct AgentTurn {
     pub history: Vec<Entry>,
     /// What is asked now: rows of this attempt, ending in the user's role.
     pub prompt: Vec<NewEntry>,
+    /// Where an agent says that it is about to change something outside.
+    pub effects: EffectReporter,
 }
 
 /// What an agent answered.

@@ -18,6 +18,6 @@ pub use decide::{BACKFILL_MAX, ON_TIME, QUEUE_MAX, decide, decide_from};
 pub use journal::{Decided, JournalEntry, OwnedEvent, Recheck, decide_and_keep, recheck};
 pub use refill::{FailedSlots, Past, Refill, refill};
 pub use state::{
-    ActiveRun, AttemptFate, AttemptResult, BackfillSlot, Decision, Effect, Event, JobPlan,
+    ActiveRun, AttemptFate, AttemptResult, BackfillSlot, Decision, Effect, Effects, Event, JobPlan,
     JobState, Pause, Phase, Refusal, SkippedRange, WaitingSlot, WaitsFor,
 };

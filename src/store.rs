@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::{
     audit::AuditReport,
     directory::{Chat, Retention},
-    ids::{JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{Epoch, JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
     policy::LaneQueue,
     transcript::Entry,
 };
@@ -183,6 +183,19 @@ pub trait Store: Send + Sync + 'static {
         batch: Vec<ClaimRequest>,
         now: Timestamp,
     ) -> Results<Claimed>;
+
+    /// Records that the attempt under way of a run is about to have effects. Fenced by its epoch:
+    /// [`Conflict::LeaseLost`] where it is over.
+    async fn report_effects(
+        &self,
+        run: RunId,
+        epoch: Epoch,
+        now: Timestamp,
+    ) -> Result<Result<(), Conflict>, StoreError>;
+
+    /// Those of these runs of which the last attempt has had effects: reported ones, or a message
+    /// that a tool of it sent.
+    async fn runs_with_effects(&self, runs: &[RunId]) -> Result<HashSet<RunId>, StoreError>;
 
     /// Ends user turns: rows, messages, and the lane is free. Fenced by the turn's epoch.
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()>;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chatcron::{
     agent::{
-        Agent, AgentError, AgentTurn, anthropic::Anthropic, gemini::Gemini, openai::OpenAi,
-        openai_responses::OpenAiResponses,
+        Agent, AgentError, AgentTurn, EffectReporter, anthropic::Anthropic, gemini::Gemini,
+        openai::OpenAi, openai_responses::OpenAiResponses,
     },
     directory::{ChatDialect, ModelEndpoint},
     ids::{AgentName, IdempotencyKey, JobId, RunId, SessionKey},
@@ -80,6 +80,7 @@ fn turn(words: &str) -> AgentTurn {
         key: IdempotencyKey::from_stored("KEY"),
         history: history(),
         prompt: vec![NewEntry::text(Role::User, words)],
+        effects: EffectReporter::detached(),
     }
 }
 

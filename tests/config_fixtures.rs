@@ -304,6 +304,7 @@ fn a_job_has_its_own_policies_above_the_defaults() {
     assert_eq!(own.on_interrupt, OnInterrupt::Fail);
     assert_eq!(own.on_unknown, OnUnknown::Resend);
     assert_eq!(own.max_runs, Some(1));
+    assert!(default.retry_after_effects && !own.retry_after_effects);
     assert_eq!(
         (own.retry.attempts, own.retry.backoff.as_slice()),
         (5, &[minutes(1)][..])

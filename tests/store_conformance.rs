@@ -30,6 +30,8 @@ mod fixture;
 mod concurrency;
 #[path = "store/delivery.rs"]
 mod delivery;
+#[path = "store/effects.rs"]
+mod effects;
 #[path = "store/evidence.rs"]
 mod evidence;
 #[path = "store/hygiene.rs"]
@@ -180,6 +182,10 @@ facts! {
         the_oldest_lanes_are_listed_first,
         lanes_that_can_only_wait_hide_none_that_can_go_on,
         the_first_snapshot_of_a_run_is_kept;
+    effects:
+        the_first_report_of_an_attempt_stays,
+        a_report_is_fenced_by_its_attempt,
+        a_message_of_a_tool_is_an_effect_and_a_result_is_none;
     delivery:
         a_confirmed_result_is_one_visible_row_of_the_chat,
         a_reply_is_pending_until_it_is_confirmed,

@@ -102,6 +102,7 @@ pub(super) fn attempt(attempt: &AttemptRow) -> Value {
         "ended_at": attempt.ended_at,
         "result": attempt.result,
         "error": attempt.error,
+        "effects_at": attempt.effects_at,
     })
 }
 

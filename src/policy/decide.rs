@@ -18,6 +18,7 @@ mod backfill;
 mod overlap;
 
 use account::{Starting, account};
+use attempt::Attempt;
 pub use backfill::BACKFILL_MAX;
 use overlap::Occupant;
 pub use overlap::QUEUE_MAX;
@@ -50,17 +51,31 @@ pub fn decide_from(plan: &JobPlan, state: JobState, event: Event<'_>, now: Times
             occurrence,
             result,
             attempts_made,
+            effects,
             policies,
         } => {
-            draft.attempt_finished(plan, occurrence, result, attempts_made, policies, now);
+            let attempt = Attempt {
+                occurrence,
+                attempts_made,
+                effects,
+                policies,
+            };
+            draft.attempt_finished(plan, attempt, result, now);
             draft.look(plan, now);
         }
         Event::LeaseLost {
             occurrence,
             attempts_made,
+            effects,
             policies,
         } => {
-            draft.lease_lost(plan, occurrence, attempts_made, policies, now);
+            let attempt = Attempt {
+                occurrence,
+                attempts_made,
+                effects,
+                policies,
+            };
+            draft.lease_lost(plan, attempt, now);
             draft.look(plan, now);
         }
         Event::RunCancelled { occurrence } => {

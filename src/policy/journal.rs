@@ -11,7 +11,7 @@ use crate::{
     schedule::{ScheduleError, zone::zone_fingerprint},
 };
 
-use super::{AttemptResult, BackfillSlot, Decision, Event, JobPlan, JobState, decide};
+use super::{AttemptResult, BackfillSlot, Decision, Effects, Event, JobPlan, JobState, decide};
 
 /// One decision with its inputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub enum OwnedEvent {
         result: AttemptResult,
         /// How many have been made.
         attempts_made: u32,
+        /// Whether the last of them has had effects.
+        #[serde(default, skip_serializing_if = "Effects::are_none")]
+        effects: Effects,
         /// The policies it started with.
         policies: Policies,
     },
@@ -102,6 +105,9 @@ pub enum OwnedEvent {
         occurrence: OccurrenceRef,
         /// How many attempts have been made.
         attempts_made: u32,
+        /// Whether the last of them has had effects.
+        #[serde(default, skip_serializing_if = "Effects::are_none")]
+        effects: Effects,
         /// The policies it started with.
         policies: Policies,
     },
@@ -212,20 +218,24 @@ fn decide_on(
             occurrence,
             result,
             attempts_made,
+            effects,
             policies,
         } => Event::AttemptFinished {
             occurrence,
             result: *result,
             attempts_made: *attempts_made,
+            effects: *effects,
             policies,
         },
         OwnedEvent::LeaseLost {
             occurrence,
             attempts_made,
+            effects,
             policies,
         } => Event::LeaseLost {
             occurrence,
             attempts_made: *attempts_made,
+            effects: *effects,
             policies,
         },
         OwnedEvent::RunCancelled { occurrence } => Event::RunCancelled { occurrence },

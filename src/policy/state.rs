@@ -196,6 +196,8 @@ pub enum Event<'a> {
         result: AttemptResult,
         /// How many attempts have been made, this one included.
         attempts_made: u32,
+        /// Whether this one has had effects.
+        effects: Effects,
         /// The policies of the definition under which the run started.
         policies: &'a Policies,
     },
@@ -205,6 +207,8 @@ pub enum Event<'a> {
         occurrence: &'a OccurrenceRef,
         /// How many attempts have been made, the interrupted one included.
         attempts_made: u32,
+        /// Whether the interrupted one has had effects.
+        effects: Effects,
         /// The policies of the definition under which the run started.
         policies: &'a Policies,
     },
@@ -249,6 +253,24 @@ pub enum AttemptResult {
     Silent,
     /// It failed.
     Failed(FailReason),
+}
+
+/// Whether an attempt has changed something outside that would be changed twice by another one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effects {
+    /// As far as is known, nothing.
+    #[default]
+    None,
+    /// A tool of it sent a message, or its agent said that it has effects.
+    Reported,
+}
+
+impl Effects {
+    /// Whether there are none; so that records of earlier versions read and stay as they were.
+    pub(super) fn are_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// How an attempt ended, as it is recorded.

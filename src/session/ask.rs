@@ -2,7 +2,7 @@
 
 use super::window;
 use crate::{
-    agent::AgentTurn,
+    agent::{AgentTurn, EffectReporter},
     directory::Directory,
     ids::{AgentName, IdempotencyKey, SessionKey},
     job::{ChatContext, Deliver, Job, Mode},
@@ -36,6 +36,7 @@ pub async fn ask_for_run(
     store: &dyn Store,
     directory: &Directory,
     run: &ClaimedRun,
+    effects: EffectReporter,
 ) -> Result<AgentTurn, AskError> {
     let job = &run.job;
     let agent = agent_of(job, directory)?;
@@ -78,6 +79,7 @@ pub async fn ask_for_run(
         job: Some(job.id.clone()),
         history,
         prompt,
+        effects,
     })
 }
 
@@ -115,6 +117,8 @@ pub async fn ask_for_turn(
         key: turn_key(&format!("turn:{}", turn.turn_id), &turn.session_key),
         history,
         prompt: vec![prompt],
+        // A turn that a person asked for is theirs to ask for again.
+        effects: EffectReporter::detached(),
     })
 }
 

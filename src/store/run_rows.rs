@@ -109,6 +109,8 @@ pub struct AttemptRow {
     pub result: Option<String>,
     /// In words.
     pub error: Option<String>,
+    /// When it said that it was about to have effects.
+    pub effects_at: Option<Timestamp>,
 }
 
 /// A stretch of slots that did not run.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::{
     audit::AuditReport,
     directory::{Chat, Retention},
-    ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{Epoch, JobId, PartId, RequestId, RunId, SessionKey, TurnId},
     policy::LaneQueue,
     store::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
@@ -27,6 +27,7 @@ mod claim;
 mod commit;
 pub(super) mod connection;
 mod diagnostics;
+mod effects;
 mod enqueue;
 mod entries;
 pub(super) mod failure;
@@ -285,6 +286,21 @@ impl<B: Backend> Store for SqlStore<B> {
     ) -> Results<Claimed> {
         let items = batch.into_iter().map(|request| (worker, request)).collect();
         self.writer()?.batch(items, now, Request::Claim).await
+    }
+
+    async fn report_effects(
+        &self,
+        run: RunId,
+        epoch: Epoch,
+        now: Timestamp,
+    ) -> Result<Result<(), Conflict>, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(effects::report(conn, run, epoch, now)))
+            .await
+    }
+
+    async fn runs_with_effects(&self, runs: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
+        self.read(effects::runs_with(&self.readers, runs).await)
     }
 
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()> {

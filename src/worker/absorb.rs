@@ -7,13 +7,13 @@ use tokio::task::{self, JoinError};
 
 use crate::{
     occurrence::FailReason,
-    policy::{AttemptResult, OwnedEvent, outbox::Transition},
+    policy::{AttemptResult, Effects, OwnedEvent, outbox::Transition},
     store::{
         ClaimedPart, ClaimedRun, ClaimedTurn, PartSettlement, StoreError, TurnEnd, TurnResult,
     },
 };
 
-use super::{BATCH, Change, Worker, dispatch::Told, execute::RunDone};
+use super::{BATCH, Change, Worker, dispatch::Told, execute::RunDone, recover::effects_in};
 
 /// What a task reports.
 #[derive(Clone)]
@@ -152,14 +152,14 @@ impl Worker {
         runs: &[(&ClaimedRun, &RunDone)],
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        // Most runs do not fail, and then it does not matter.
+        let failed = runs.iter().filter(|(_, done)| done.has_failed());
+        let effects = self.effects_of(failed.map(|(run, _)| *run)).await?;
         let changes: Vec<_> = runs
             .iter()
             .map(|(run, done)| {
-                Change::attempt(
-                    run.job.id.clone(),
-                    what_happened(run, done),
-                    done.end.clone(),
-                )
+                let event = what_happened(run, done, effects_in(&effects, run));
+                Change::attempt(run.job.id.clone(), event, done.end.clone())
             })
             .collect();
         let answers = self.apply(&changes, now).await?;
@@ -181,7 +181,7 @@ impl Worker {
 
 /// What the end of an attempt means to its job. One that was called off because the worker stops
 /// is a lost lease: the next worker goes on with it at once, as after a crash.
-fn what_happened(run: &ClaimedRun, done: &RunDone) -> OwnedEvent {
+fn what_happened(run: &ClaimedRun, done: &RunDone, effects: Effects) -> OwnedEvent {
     let occurrence = run.occurrence.clone();
     let attempts_made = run.attempt;
     let policies = run.job.policies.clone();
@@ -189,6 +189,7 @@ fn what_happened(run: &ClaimedRun, done: &RunDone) -> OwnedEvent {
         AttemptResult::Failed(FailReason::Interrupted) => OwnedEvent::LeaseLost {
             occurrence,
             attempts_made,
+            effects,
             policies,
         },
         result @ (AttemptResult::Done | AttemptResult::Silent | AttemptResult::Failed(_)) => {
@@ -196,6 +197,7 @@ fn what_happened(run: &ClaimedRun, done: &RunDone) -> OwnedEvent {
                 occurrence,
                 result,
                 attempts_made,
+                effects,
                 policies,
             }
         }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, tz::TimeZone};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent::{AgentError, AgentReply, AgentTurn},
+    agent::{AgentError, AgentReply, AgentTurn, EffectReporter},
     clock::Clock,
     job::{Late, Mode, OnUnknown},
     message::{Destination, Origin, Payload},
@@ -44,6 +44,16 @@ pub(super) struct RunDone {
     pub(super) end: AttemptEnd,
 }
 
+impl RunDone {
+    /// Whether it failed, so that another one may follow.
+    pub(super) fn has_failed(&self) -> bool {
+        match self.result {
+            AttemptResult::Done | AttemptResult::Silent => false,
+            AttemptResult::Failed(_) => true,
+        }
+    }
+}
+
 /// Why an attempt has no answer.
 struct Unanswered {
     reason: FailReason,
@@ -52,7 +62,11 @@ struct Unanswered {
 
 /// Makes one attempt of a run.
 pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken) -> RunDone {
-    match try_run(call, run, cancel).await {
+    let effects = EffectReporter::of_run(call.store.clone(), run, call.clock.clone());
+    let tried = try_run(call, run, effects.clone(), cancel).await;
+    // An agent that was abandoned may still be at work: it has no more effects by its own leave.
+    effects.close().await;
+    match tried {
         Ok(done) => done,
         Err(unanswered) => {
             let result = AttemptResult::Failed(unanswered.reason);
@@ -70,10 +84,11 @@ pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken
 async fn try_run(
     call: &Call,
     run: &ClaimedRun,
+    effects: EffectReporter,
     cancel: CancellationToken,
 ) -> Result<RunDone, Unanswered> {
     let services = &call.services;
-    let turn = ask_for_run(call.store.as_ref(), &services.directory, run).await?;
+    let turn = ask_for_run(call.store.as_ref(), &services.directory, run, effects).await?;
     let reply = ask(call, &turn, run.job.policies.timeout, cancel).await?;
     let (message, has_result) = match said(&reply.text) {
         Said::Nothing => (None, false),

@@ -1,9 +1,12 @@
 //! What a worker that died left unfinished.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use crate::{
-    policy::OwnedEvent,
+    ids::RunId,
+    policy::{Effects, OwnedEvent},
     store::{AttemptEnd, AttemptFate, ClaimedRun, StoreError},
 };
 
@@ -31,19 +34,36 @@ impl Worker {
             runs = self.interrupted.runs.len(),
             "deciding about interrupted runs"
         );
-        let changes: Vec<_> = self.interrupted.runs.iter().map(lease_lost).collect();
+        let effects = self.effects_of(self.interrupted.runs.iter()).await?;
+        let changes: Vec<_> = self
+            .interrupted
+            .runs
+            .iter()
+            .map(|run| lease_lost(run, effects_in(&effects, run)))
+            .collect();
         let answers = self.apply(&changes, now).await?;
         let mut answers = answers.into_iter();
         let is_to_be_told = |_: &ClaimedRun| answers.next() == Some(Told::Again);
         self.interrupted.runs.retain(is_to_be_told);
         Ok(())
     }
+
+    /// Which of these runs' attempts have had effects. Asked when they are over: nothing more is
+    /// reported of them then.
+    pub(super) async fn effects_of(
+        &self,
+        runs: impl Iterator<Item = &ClaimedRun>,
+    ) -> Result<HashSet<RunId>, StoreError> {
+        let ids: Vec<_> = runs.map(|run| run.run_id).collect();
+        self.store.runs_with_effects(&ids).await
+    }
 }
 
-fn lease_lost(run: &ClaimedRun) -> Change {
+fn lease_lost(run: &ClaimedRun, effects: Effects) -> Change {
     let event = OwnedEvent::LeaseLost {
         occurrence: run.occurrence.clone(),
         attempts_made: run.attempt,
+        effects,
         policies: run.job.policies.clone(),
     };
     Change::attempt(
@@ -51,6 +71,15 @@ fn lease_lost(run: &ClaimedRun) -> Change {
         event,
         ended(run, AttemptFate::Interrupted),
     )
+}
+
+/// Whether the last attempt of a run is among those that have had effects.
+pub(super) fn effects_in(reported: &HashSet<RunId>, run: &ClaimedRun) -> Effects {
+    if reported.contains(&run.run_id) {
+        Effects::Reported
+    } else {
+        Effects::None
+    }
 }
 
 /// The end of an attempt that has nothing to report.

@@ -21,7 +21,7 @@ use chatcron::{
     audit::AuditReport,
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
     directory::{Chat, Retention},
-    ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{Epoch, JobId, PartId, RequestId, RunId, SessionKey, TurnId},
     message::{Receipt, RefusalScope, SendAnswer, StopsAddress},
     policy::LaneQueue,
     store::{
@@ -151,11 +151,13 @@ pointed! {
         fn turn_parts(&self, turn: TurnId) -> Result<Vec<OutboxRow>, StoreError>;
         fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError>;
         fn audit(&self, job: Option<&JobId>) -> Result<AuditReport, StoreError>;
+        fn runs_with_effects(&self, runs: &[RunId]) -> Result<HashSet<RunId>, StoreError>;
     }
     writes {
         fn begin_worker(&self, zone_data: &str, now: Timestamp) -> Result<(WorkerId, Interrupted), StoreError>;
         fn reclaim(&self, worker: WorkerId, at_work: &HashSet<String>, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
+        fn report_effects(&self, run: RunId, epoch: Epoch, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
         fn see_clock(&self, now: Timestamp) -> Result<(), StoreError>;
         fn look_again(&self, now: Timestamp) -> Result<(), StoreError>;
         fn new_request(&self) -> Result<RequestId, StoreError>;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
+    agent::EffectReporter,
     ids::{AgentName, IdempotencyKey, JobId, SessionKey},
     transcript::{NewEntry, Role, TriggerSource},
 };
@@ -20,6 +21,7 @@ fn turn(words: &str) -> AgentTurn {
         key: IdempotencyKey::from_stored("KEY"),
         history: Vec::new(),
         prompt: vec![NewEntry::text(Role::User, words)],
+        effects: EffectReporter::detached(),
     }
 }
 

@@ -134,11 +134,12 @@ impl Detail {
                 ),
             };
             let result = attempt.result.as_deref().unwrap_or("under way");
+            let effects = attempt.effects_at.map_or("", |_| ", with effects");
             table.row([
                 attempt.attempt.to_string().into(),
                 words::moment(attempt.started_at, now, &zone).into(),
                 took.into(),
-                plain::line(result).into(),
+                plain::line(&format!("{result}{effects}")).into(),
                 plain::lines(attempt.error.as_deref().unwrap_or_default()).into(),
             ]);
         }

@@ -118,6 +118,7 @@ fn a_run_is_shown_with_its_attempts_messages_and_warnings() {
             ended_at: Some(at("2026-11-30T06:01:30Z")),
             result: Some("failed:transient".to_owned()),
             error: Some("model overloaded".to_owned()),
+            effects_at: Some(at("2026-11-30T06:01:00Z")),
         }],
         diagnostics: vec![DiagnosticRow {
             level: Level::Warn,
@@ -133,7 +134,7 @@ fn a_run_is_shown_with_its_attempts_messages_and_warnings() {
     for piece in [
         "run 39 of report",
         "today 07:00 (Europe/Berlin)",
-        "1  today 07:00  1 min 30 s  failed:transient  model overloaded",
+        "1  today 07:00  1 min 30 s  failed:transient, with effects  model overloaded",
         "warn  part-unknown  nobody knows",
         "97  me (1/2)  unknown  3 min",
     ] {

@@ -176,6 +176,11 @@ fn policies(policies: &Policies) -> String {
         OnInterrupt::Retry => "an interrupted run is tried again",
         OnInterrupt::Fail => "an interrupted run has failed",
     };
+    let effects = if policies.retry_after_effects {
+        "an attempt that had effects is tried again"
+    } else {
+        "one that had effects is not repeated"
+    };
     let unknown = match policies.on_unknown {
         OnUnknown::Hold => "a message in doubt waits for your word",
         OnUnknown::Resend => "a message in doubt is sent again",
@@ -186,7 +191,7 @@ fn policies(policies: &Policies) -> String {
         None => String::new(),
     };
     format!(
-        "{catch_up}; {overlap}; {retry}; {} each at most; {interrupted}{pauses}; {unknown}",
+        "{catch_up}; {overlap}; {retry}; {} each at most; {interrupted}; {effects}{pauses}; {unknown}",
         words::exact(policies.timeout)
     )
 }

@@ -1,6 +1,6 @@
 //! The keys of `[jobs.ID]`, and the policies that `[defaults]` shares with it.
 
-use super::{directory::WEBHOOK_POST, key, later, required};
+use super::{directory::WEBHOOK_POST, key, required};
 use crate::config::{
     keys::{Key, Rule, Shape, Shortest, Table},
     problem::Code,
@@ -251,9 +251,10 @@ pub(super) const POLICIES: &[Key] = &[
         },
         "What happens to a message of which nobody can say whether the chat showed it: it waits for a person, or is sent again. Default: hold.",
     ),
-    later(
+    key(
         "retry_after_effects",
-        "Retries after the agent has sent something.",
+        Shape::Flag,
+        "Whether an attempt that has sent something, or had another effect, is tried again like any other. Default: false.",
     ),
     key(
         "pause_after_failures",

@@ -8,42 +8,47 @@ use crate::{
 };
 
 use super::Draft;
-use crate::policy::{AttemptResult, Effect, JobPlan, Phase};
+use crate::policy::{AttemptResult, Effect, Effects, JobPlan, Phase};
+
+/// An attempt that is over.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    /// Of what.
+    pub(super) occurrence: &'a OccurrenceRef,
+    /// How many have been made, this one included.
+    pub(super) attempts_made: u32,
+    /// Whether it has had effects.
+    pub(super) effects: Effects,
+    /// The policies of the definition under which the run started.
+    pub(super) policies: &'a Policies,
+}
 
 impl Draft {
     /// An attempt ended: the occurrence ends with it, or another attempt is due after a wait.
     pub(super) fn attempt_finished(
         &mut self,
         plan: &JobPlan,
-        occurrence: &OccurrenceRef,
+        attempt: Attempt<'_>,
         result: AttemptResult,
-        attempts_made: u32,
-        policies: &Policies,
         now: Timestamp,
     ) {
+        let occurrence = attempt.occurrence;
         let reason = match result {
             AttemptResult::Done => return self.end(occurrence, Outcome::Done),
             AttemptResult::Silent => return self.end(occurrence, Outcome::Silent),
             AttemptResult::Failed(reason) => reason,
         };
-        let until = now
-            .saturating_add(policies.retry.backoff_after(attempts_made))
-            .unwrap_or(now);
-        match self.may_try_again(plan, reason, attempts_made, policies, until) {
+        let backoff = attempt.policies.retry.backoff_after(attempt.attempts_made);
+        let until = now.saturating_add(backoff).unwrap_or(now);
+        match self.may_try_again(plan, attempt, reason, until) {
             Ok(()) => self.back_off(occurrence, until),
             Err(reason) => self.fail(plan, occurrence, reason, now),
         }
     }
 
     /// The process that worked on an attempt is gone, and nobody knows how far it came.
-    pub(super) fn lease_lost(
-        &mut self,
-        plan: &JobPlan,
-        occurrence: &OccurrenceRef,
-        attempts_made: u32,
-        policies: &Policies,
-        now: Timestamp,
-    ) {
+    pub(super) fn lease_lost(&mut self, plan: &JobPlan, attempt: Attempt<'_>, now: Timestamp) {
+        let occurrence = attempt.occurrence;
         if !self
             .state
             .active
@@ -52,11 +57,9 @@ impl Draft {
         {
             return;
         }
-        let again = match policies.on_interrupt {
+        let again = match attempt.policies.on_interrupt {
             OnInterrupt::Fail => Err(FailReason::Interrupted),
-            OnInterrupt::Retry => {
-                self.may_try_again(plan, FailReason::Interrupted, attempts_made, policies, now)
-            }
+            OnInterrupt::Retry => self.may_try_again(plan, attempt, FailReason::Interrupted, now),
         };
         match again {
             // The restart was wait enough; the attempts bound a job that kills its process.
@@ -87,14 +90,23 @@ impl Draft {
     }
 
     /// Whether another attempt may begin at `at`; if not, why the occurrence has failed.
+    ///
+    /// Effects count only against an attempt that would have been made without them:
+    ///
+    /// | tries left, curable, before the next slot | effects | `retry_after_effects` | |
+    /// |---|---|---|---|
+    /// | no | any | any | fails for its own reason |
+    /// | yes | none | any | tried again |
+    /// | yes | reported | yes | tried again |
+    /// | yes | reported | no | `failed(after-effects)` |
     fn may_try_again(
         &self,
         plan: &JobPlan,
+        attempt: Attempt<'_>,
         reason: FailReason,
-        attempts_made: u32,
-        policies: &Policies,
         at: Timestamp,
     ) -> Result<(), FailReason> {
+        let policies = attempt.policies;
         let curable = match reason {
             FailReason::Transient | FailReason::Timeout | FailReason::Interrupted => true,
             FailReason::Permanent
@@ -106,12 +118,16 @@ impl Draft {
             .planner
             .next(self.state.cursor)
             .is_some_and(|next| at >= next.nominal);
-        if !curable || attempts_made >= policies.retry.attempts || reaches_next_nominal {
-            Err(reason)
-        } else if self.is_suspended(plan) {
-            Err(FailReason::Paused)
-        } else {
-            Ok(())
+        let has_tries_left = attempt.attempts_made < policies.retry.attempts;
+        if !curable || !has_tries_left || reaches_next_nominal {
+            return Err(reason);
+        }
+        match (attempt.effects, policies.retry_after_effects) {
+            (Effects::Reported, false) => Err(FailReason::AfterEffects),
+            (Effects::Reported, true) | (Effects::None, _) if self.is_suspended(plan) => {
+                Err(FailReason::Paused)
+            }
+            (Effects::Reported, true) | (Effects::None, _) => Ok(()),
         }
     }
 

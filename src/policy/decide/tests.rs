@@ -7,7 +7,7 @@ use crate::{
         CatchUp, Deliver, Job, Mode, OnInterrupt, Policies, Retry, ScheduleSpec, Weekdays, When,
     },
     occurrence::Slot,
-    policy::{AttemptResult, SkippedRange},
+    policy::{AttemptResult, Effects, SkippedRange},
 };
 
 mod backfill;
@@ -118,6 +118,7 @@ fn finished<'a>(
         occurrence,
         result,
         attempts_made,
+        effects: Effects::None,
         policies: &plan.job.policies,
     }
 }
@@ -545,6 +546,7 @@ fn interruption_follows_its_table() {
         let event = Event::LeaseLost {
             occurrence: &scheduled(1),
             attempts_made,
+            effects: Effects::None,
             policies: &plan.job.policies,
         };
         let decision = decide(&plan, &running(&plan, 1), event, utc(now));
@@ -552,6 +554,74 @@ fn interruption_follows_its_table() {
             decision.effects, effects,
             "{on_interrupt:?}, {attempts_made}, {now}"
         );
+    }
+}
+
+#[test]
+fn an_attempt_after_effects_follows_its_table() {
+    use FailReason::{AfterEffects, Interrupted, Paused, Permanent, Transient};
+    const YES: bool = true;
+    const NO: bool = false;
+    #[rustfmt::skip]
+    let table = [
+        // effects, retry_after_effects, how it ended, attempts made: why it has failed, if it has
+        (Effects::None, NO, Transient, 1, None),
+        (Effects::None, NO, Interrupted, 1, None),
+        (Effects::Reported, NO, Transient, 1, Some(AfterEffects)),
+        (Effects::Reported, NO, FailReason::Timeout, 1, Some(AfterEffects)),
+        (Effects::Reported, NO, Interrupted, 1, Some(AfterEffects)),
+        (Effects::Reported, YES, Transient, 1, None),
+        (Effects::Reported, YES, Interrupted, 1, None),
+        // It would have failed anyway, and says why.
+        (Effects::Reported, NO, Permanent, 1, Some(Permanent)),
+        (Effects::Reported, NO, Transient, 3, Some(Transient)),
+        (Effects::Reported, YES, Transient, 3, Some(Transient)),
+        (Effects::Reported, NO, Interrupted, 3, Some(Interrupted)),
+    ];
+    let now = utc("2026-12-01T08:10:00Z");
+    for (effects, retry_after_effects, reason, attempts_made, failed) in table {
+        let case = format!("{effects:?}, {retry_after_effects}, {reason:?}, {attempts_made}");
+        let mut job = daily();
+        job.policies.retry_after_effects = retry_after_effects;
+        let plan = plan(job);
+        let occurrence = &scheduled(1);
+        let policies = &plan.job.policies;
+        let ended = || {
+            if reason == Interrupted {
+                Event::LeaseLost {
+                    occurrence,
+                    attempts_made,
+                    effects,
+                    policies,
+                }
+            } else {
+                Event::AttemptFinished {
+                    occurrence,
+                    result: AttemptResult::Failed(reason),
+                    attempts_made,
+                    effects,
+                    policies,
+                }
+            }
+        };
+        let outcome_in = |state: &JobState| {
+            let decision = decide(&plan, state, ended(), now);
+            let [effect] = &decision.effects[..] else {
+                panic!("{case}: {:?}", decision.effects);
+            };
+            if let Effect::End { outcome, .. } = effect {
+                Some(*outcome)
+            } else {
+                None
+            }
+        };
+        let running = running(&plan, 1);
+        assert_eq!(outcome_in(&running), failed.map(Outcome::Failed), "{case}");
+        // A pause changes only what would have been tried again.
+        let reason = "stop".to_owned();
+        let paused = decide(&plan, &running, Event::Paused { reason }, now).state;
+        let when_paused = Outcome::Failed(failed.unwrap_or(Paused));
+        assert_eq!(outcome_in(&paused), Some(when_paused), "{case}");
     }
 }
 
@@ -575,6 +645,7 @@ fn an_event_about_a_run_that_has_ended_changes_nothing() {
         Event::LeaseLost {
             occurrence: &occurrence,
             attempts_made: 1,
+            effects: Effects::None,
             policies: &plan.job.policies,
         },
     ];

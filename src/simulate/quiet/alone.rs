@@ -6,8 +6,8 @@ use crate::{
     job::{Late, Overlap, When},
     occurrence::{Cause, OccurrenceRef, Outcome},
     policy::{
-        AttemptResult, Decision, Effect, Event as JobEvent, JobPlan, JobState, Phase, decide,
-        decide_from,
+        AttemptResult, Decision, Effect, Effects, Event as JobEvent, JobPlan, JobState, Phase,
+        decide, decide_from,
     },
     schedule::{Fate, Planned},
 };
@@ -204,6 +204,7 @@ impl<'s> Alone<'s> {
             occurrence,
             result: AttemptResult::Done,
             attempts_made: 1,
+            effects: Effects::None,
             policies: &self.plan.job.policies,
         };
         let ended = decide_from(self.plan, state, finished, end);
@@ -240,6 +241,7 @@ impl<'s> Alone<'s> {
                 occurrence: &occurrence,
                 result,
                 attempts_made: attempts,
+                effects: Effects::None,
                 policies: &self.plan.job.policies,
             };
             let decision = decide(self.plan, &self.state, finished, at);

@@ -6,7 +6,7 @@ use crate::{
     ids::{OccurrenceId, SessionKey},
     job::Overlap,
     occurrence::{Cause, OccurrenceRef},
-    policy::{AttemptFate, AttemptResult, Decision, Effect, Event as JobEvent, decide},
+    policy::{AttemptFate, AttemptResult, Decision, Effect, Effects, Event as JobEvent, decide},
 };
 
 use super::{Run, Simulation, Standing};
@@ -63,11 +63,14 @@ impl Simulation {
                 occurrence: &occurrence,
                 result,
                 attempts_made: attempts,
+                // A scenario has no agents that change anything.
+                effects: Effects::None,
                 policies,
             },
             Told::LeaseLost => JobEvent::LeaseLost {
                 occurrence: &occurrence,
                 attempts_made: attempts,
+                effects: Effects::None,
                 policies,
             },
         };

@@ -61,7 +61,7 @@ const ONE: Statement = Statement::common(runs!(
 
 const ATTEMPTS: Statement = Statement::common(
     "\
-SELECT run_id, attempt, started_at, ended_at, result, error FROM attempts
+SELECT run_id, attempt, started_at, ended_at, result, error, effects_at FROM attempts
 WHERE run_id = $1 ORDER BY attempt",
 );
 
@@ -149,6 +149,7 @@ pub(super) async fn attempts(pool: &Pool, run: RunId) -> Fallible<Vec<AttemptRow
             ended_at: row.instant_or_none("ended_at")?,
             result: row.get("result")?,
             error: row.get("error")?,
+            effects_at: row.instant_or_none("effects_at")?,
         });
     }
     Ok(found)
