@@ -18,6 +18,7 @@ mod errand;
 mod exit;
 mod explain;
 mod failure;
+mod incidents;
 mod jobs_file;
 mod json;
 mod list;

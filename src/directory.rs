@@ -174,7 +174,7 @@ pub struct ModelEndpoint {
 /// How long rows are kept. Rows that a chat showed are never pruned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// Finished runs and their outcomes.
+    /// Finished runs and their outcomes, and incidents that are over.
     pub runs: SignedDuration,
     /// Entries of jobs' own sessions.
     pub job_sessions: SignedDuration,

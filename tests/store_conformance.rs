@@ -36,6 +36,8 @@ mod effects;
 mod evidence;
 #[path = "store/hygiene.rs"]
 mod hygiene;
+#[path = "store/incidents.rs"]
+mod incidents;
 #[path = "store/lanes.rs"]
 mod lanes;
 #[path = "store/ledger.rs"]
@@ -242,6 +244,14 @@ facts! {
         a_new_worker_finds_it_again_if_nobody_decided,
         a_turn_that_was_interrupted_twice_has_failed,
         a_part_between_two_tries_was_not_in_flight;
+    incidents:
+        what_works_is_reported_only_where_something_failed,
+        a_signal_is_decided_on_once,
+        of_incidents_that_are_over_the_last_alert_is_remembered,
+        an_alert_that_was_not_shown_is_withdrawn_and_no_recovery_follows,
+        a_recovery_follows_an_alert_that_was_or_may_have_been_shown,
+        the_incidents_of_a_removed_job_are_over,
+        incidents_that_are_over_and_old_go;
     pruning:
         old_runs_go_and_what_a_chat_showed_stays,
         a_one_shot_that_ran_is_removed_in_the_end;

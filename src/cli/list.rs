@@ -10,7 +10,7 @@ use crate::{
         Exit,
         database::{self, Lock},
         failure::Failure,
-        json,
+        incidents, json,
         names::unreadable,
         outcome, plain, print, reading, runtime,
         standing::{Standing, State},
@@ -20,7 +20,7 @@ use crate::{
     clock::{Clock, SystemClock},
     directory::Chat,
     policy::clock::AHEAD_MAX,
-    store::{RunFilter, RunRow, Store, StoredJob},
+    store::{IncidentRow, RunFilter, RunRow, Store, StoredJob},
 };
 
 #[cfg(test)]
@@ -49,6 +49,8 @@ struct Listed {
     standing: Standing,
     /// The newest run that has ended.
     last: Option<RunRow>,
+    /// What fails at present.
+    incidents: Vec<IncidentRow>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -66,6 +68,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     let mut text = render(&jobs, &chats, now, Screen::of_stdout());
+    text.push_str(&failing(&jobs, now));
     text.push_str(&ahead(&jobs, now));
     if holder.is_none() {
         text.push_str("chatcron is not running: `chatcron run` starts it\n");
@@ -80,6 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 async fn load(store: &dyn Store, now: Timestamp) -> Result<Vec<Listed>, Failure> {
+    let open = incidents::load(store).await?;
     let mut listed = Vec::new();
     for stored in store.all_jobs().await.map_err(unreadable)? {
         let filter = RunFilter {
@@ -91,6 +95,7 @@ async fn load(store: &dyn Store, now: Timestamp) -> Result<Vec<Listed>, Failure>
         listed.push(Listed {
             standing: Standing::of(&stored, &runs, now),
             last: runs.into_iter().find(|run| run.ended_at.is_some()),
+            incidents: incidents::of_job(&open, &stored.job.id),
             stored,
         });
     }
@@ -138,6 +143,22 @@ fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> St
         ]);
     }
     table.render(screen)
+}
+
+/// Jobs that fail at present, and whether a person knows.
+fn failing(jobs: &[Listed], now: Timestamp) -> String {
+    let lines = jobs.iter().flat_map(|listed| {
+        let job = &listed.stored.job;
+        let incidents = listed.incidents.iter();
+        incidents.map(move |row| {
+            format!(
+                "{}: {}\n",
+                job.id,
+                incidents::line(&listed.stored, row, now)
+            )
+        })
+    });
+    lines.collect()
 }
 
 /// Jobs whose slots have records ahead of the clock, because that was wrong.
@@ -188,6 +209,7 @@ fn as_json(jobs: &[Listed], now: Timestamp) -> String {
                 "paused": listed.standing.paused(),
                 "next_at": listed.standing.next_at,
                 "accounted_until": accounted_ahead(&listed.stored, now),
+                "incidents": listed.incidents.iter().map(incidents::json).collect::<Vec<_>>(),
                 "last": listed.last.as_ref().map(json::run),
             })
         })

@@ -5,13 +5,17 @@ use jiff::Timestamp;
 use crate::{
     directory::Chat,
     ids::{
-        AgentName, ChannelName, ChatKind, ChatName, IdempotencyKey, JobId, MessageId, PartId, RunId,
+        AgentName, ChannelName, ChatKind, ChatName, IdempotencyKey, IncidentId, JobId, MessageId,
+        PartId, RunId,
     },
     job::{Deliver, Job, Mode, OnUnknown, Policies, ScheduleSpec, Weekdays, When},
     message::{ChatAddress, Destination, Origin, PartState},
-    occurrence::{Cause, SkipReason, Slot},
-    policy::JobState,
-    store::{DeliveryCounts, JobSource, OutboxRow, RangeRow, RunRow, StoredJob},
+    occurrence::{Cause, FailReason, SkipReason, Slot},
+    policy::{
+        JobState,
+        incident::{Incident, IncidentCause, Stage},
+    },
+    store::{DeliveryCounts, IncidentRow, JobSource, OutboxRow, RangeRow, RunRow, StoredJob},
     transcript::{Content, Entry, Provenance, Role, Visibility},
 };
 
@@ -190,4 +194,24 @@ pub(super) fn stored(id: &str) -> StoredJob {
 pub(super) fn assert_harmless(text: &str) {
     let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!text.contains(steers), "{text:?}");
+}
+
+/// Three time-outs since this morning, of which a chat was told.
+pub(super) fn incident(job: &str, told: Option<Chat>) -> IncidentRow {
+    IncidentRow {
+        incident_id: IncidentId(7),
+        job_id: job_id(job),
+        incarnation: 1,
+        cause: IncidentCause::Runs(FailReason::Timeout),
+        incident: Incident {
+            since: at("2026-11-30T07:00:00Z"),
+            failures: 3,
+            stage: Stage::Alerted,
+        },
+        alerted_at: Some(at("2026-11-30T08:00:00Z")),
+        told,
+        producer: "store:incident:7".to_owned(),
+        error: Some("no answer within 10m".to_owned()),
+        over_at: None,
+    }
 }

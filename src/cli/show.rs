@@ -7,7 +7,7 @@ use crate::{
     cli::{
         Exit,
         failure::Failure,
-        json,
+        incidents, json,
         names::{self, unreadable},
         next::preview::Start,
         print,
@@ -21,7 +21,7 @@ use crate::{
     directory::Chat,
     ids::RunId,
     job::{Job, Mode, Policies},
-    store::{DiagnosticRow, RangeRow, RunFilter, RunRow, Store, StoredJob},
+    store::{DiagnosticRow, IncidentRow, RangeRow, RunFilter, RunRow, Store, StoredJob},
 };
 
 mod text;
@@ -55,6 +55,7 @@ struct Shown {
     times: Vec<Start>,
     runs: Vec<RunRow>,
     skipped: Vec<RangeRow>,
+    incidents: Vec<IncidentRow>,
     diagnostics: Vec<(RunId, DiagnosticRow)>,
 }
 
@@ -88,6 +89,7 @@ async fn load(store: &dyn Store, id: &str, now: Timestamp) -> Result<Shown, Fail
     Ok(Shown {
         chats: store.chats().await.map_err(unreadable)?,
         skipped: store.ranges(&filter).await.map_err(unreadable)?,
+        incidents: incidents::of_job(&incidents::load(store).await?, &stored.job.id),
         standing: Standing::of(&stored, &runs, now),
         times: standing::upcoming(&stored, now, TIMES_SHOWN),
         runs,
@@ -144,6 +146,7 @@ fn as_json(shown: &Shown) -> String {
         "paused": shown.standing.paused(),
         "started_runs": stored.state.started_runs,
         "failure_streak": stored.state.failure_streak,
+        "incidents": shown.incidents.iter().map(incidents::json).collect::<Vec<_>>(),
         "next_at": shown.standing.next_at,
         "times": times,
         "runs": shown.runs.iter().map(json::run).collect::<Vec<_>>(),
@@ -178,5 +181,6 @@ fn policies(policies: &Policies) -> Value {
         "on_interrupt": policies.on_interrupt,
         "max_runs": policies.max_runs,
         "on_unknown": policies.on_unknown,
+        "retry_after_effects": policies.retry_after_effects,
     })
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    cli::samples::{at, chat, failed, now, run, stored},
+    cli::samples::{at, chat, failed, incident, now, run, stored},
     occurrence::{OccurrenceRef, Slot},
     policy::{ActiveRun, Pause, Phase},
 };
@@ -9,6 +9,7 @@ fn listed(stored: StoredJob, runs: Vec<RunRow>) -> Listed {
     Listed {
         standing: Standing::of(&stored, &runs, now()),
         last: runs.into_iter().find(|run| run.ended_at.is_some()),
+        incidents: Vec::new(),
         stored,
     }
 }
@@ -91,4 +92,25 @@ fn a_job_that_was_accounted_for_ahead_of_the_clock_is_told() {
     let json: Value = serde_json::from_str(&as_json(&jobs, now())).unwrap();
     assert_eq!(json["jobs"][0]["accounted_until"], "2026-12-24T07:00:00Z");
     assert_eq!(json["jobs"][1]["accounted_until"], Value::Null);
+}
+
+#[test]
+fn a_job_that_fails_is_told_with_who_knows_of_it() {
+    let mut jobs = sample();
+    assert_eq!(failing(&jobs, now()), "");
+    jobs[0].incidents = vec![
+        incident("budget", Some(chat("me"))),
+        incident("budget", None),
+    ];
+    assert_eq!(
+        failing(&jobs, now()),
+        "budget: 3 failures (timeout) since today 08:00, chat me is told: no answer within 10m\n\
+         budget: 3 failures (timeout) since today 08:00, nobody could be told: no answer within 10m\n"
+    );
+    let json: Value = serde_json::from_str(&as_json(&jobs, now())).unwrap();
+    let incident = &json["jobs"][0]["incidents"][0];
+    assert_eq!(incident["cause"], "timeout");
+    assert_eq!(incident["failures"], 3);
+    assert_eq!(incident["told"], "me");
+    assert_eq!(json["jobs"][1]["incidents"], serde_json::json!([]));
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    cli::samples::{HOSTILE, assert_harmless, chat, now, range, run, stored},
+    cli::samples::{HOSTILE, assert_harmless, chat, incident, now, range, run, stored},
     store::Level,
 };
 
@@ -20,6 +20,10 @@ fn sample() -> Shown {
             "2026-11-29T07:00:00Z",
             2,
         )],
+        incidents: vec![IncidentRow {
+            error: Some(HOSTILE.to_owned()),
+            ..incident("budget", Some(chat("me")))
+        }],
         diagnostics: vec![(
             RunId(40),
             DiagnosticRow {
@@ -42,6 +46,7 @@ fn a_job_is_shown_whole_and_harmless() {
         "  when    every day at 08:00 (Europe/Berlin)\n",
         "  where   background -> me (telegram 5550001)\n",
         "ready; started 0 times; failed 2 times in a row",
+        "  fails   3 failures (timeout) since today 08:00, chat me is told: ",
         "3 attempts, 30 s, 2 min apart",
         "  Tue 2026-12-01 08:00  in 20 h\n",
         "skipped: missed (2)",
@@ -63,5 +68,6 @@ fn json_has_the_rules_with_their_units() {
     assert_eq!(json["runs"][0]["run_id"], 40);
     assert_eq!(json["skipped"][0]["slots"], 2);
     assert_eq!(json["diagnostics"][0]["run_id"], 40);
+    assert_eq!(json["incidents"][0]["stage"], "alerted");
     assert_eq!(json["source"], "file:jobs.toml");
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{
     cli::{
-        plain,
+        incidents, plain,
         runs::{Line, detail, lines},
         standing::State,
         table::{Cell, Column, Screen, Table, Tone},
@@ -70,6 +70,10 @@ fn facts(shown: &Shown, now: Timestamp, screen: Screen) -> String {
     table.row(["where".into(), words::route(&job.mode, chat_of).into()]);
     table.row(["agent".into(), agent(job).into()]);
     table.row(["state".into(), state(shown, now)]);
+    for row in &shown.incidents {
+        let line = incidents::line(stored, row, now);
+        table.row(["fails".into(), Cell::toned(line, Tone::Bad)]);
+    }
     table.row(["rules".into(), policies(&job.policies).into()]);
     table.row(["prompt".into(), plain::lines(&job.prompt).into()]);
     table.row(["from".into(), source(stored, now).into()]);

@@ -34,6 +34,21 @@ WHERE o.ended_at < $1
 ORDER BY o.occurrence_id LIMIT $2",
 );
 
+// A cooldown may be longer than the retention, so the newest alert of each cause is remembered.
+const OLD_INCIDENTS: Statement = Statement::common(
+    "\
+SELECT i.incident_id FROM incidents AS i
+WHERE i.over_at IS NOT NULL AND i.over_at < $1
+  AND NOT EXISTS (SELECT 1 FROM jobs AS j
+    WHERE j.job_id = i.job_id AND j.incarnation = i.incarnation AND j.removed_at IS NULL
+      AND i.alerted_at = (SELECT max(k.alerted_at) FROM incidents AS k WHERE k.job_id = i.job_id
+        AND k.incarnation = i.incarnation AND k.cause = i.cause AND k.alerted_at IS NOT NULL))
+  AND NOT EXISTS (SELECT 1 FROM outbox AS o JOIN outbox_parts AS p ON p.message_id = o.message_id
+    WHERE o.producer = i.producer AND o.origin IN ('failure_alert', 'recovery')
+      AND p.state IN ('pending', 'sending'))
+ORDER BY i.over_at LIMIT $2",
+);
+
 const OLD_ENTRIES: Statement = Statement::of(
     "\
 SELECT CAST(e.id AS BIGINT) FROM ctx_sessions AS s JOIN ctx_session_entries AS e ON e.session_id = s.session_id
@@ -84,6 +99,29 @@ const FORGET_MESSAGES: Statement = over_numbers!(
     "\
 )
   AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q WHERE q.message_id = outbox.message_id)"
+);
+// The messages of incidents, likewise.
+const FORGET_ALERT_PARTS: Statement = over_numbers!(
+    "\
+DELETE FROM outbox_parts WHERE message_id IN (
+  SELECT o.message_id FROM",
+    "\
+JOIN incidents AS i ON i.incident_id = x.id
+  JOIN outbox AS o ON o.producer = i.producer AND o.origin IN ('failure_alert', 'recovery')
+  WHERE NOT EXISTS (SELECT 1 FROM outbox_parts AS q
+    WHERE q.message_id = o.message_id AND q.state NOT IN ('failed', 'cancelled')))"
+);
+const FORGET_ALERTS: Statement = over_numbers!(
+    "\
+DELETE FROM outbox WHERE origin IN ('failure_alert', 'recovery') AND producer IN (
+  SELECT i.producer FROM",
+    "\
+JOIN incidents AS i ON i.incident_id = x.id)
+  AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q WHERE q.message_id = outbox.message_id)"
+);
+const FORGET_INCIDENTS: Statement = over_numbers!(
+    "DELETE FROM incidents WHERE incident_id IN (SELECT x.id FROM",
+    ") AND over_at IS NOT NULL"
 );
 // What is known of a part stays with the part: `verify` tells declared differences by it.
 const FORGET_DIAGNOSTICS: Statement = over_numbers!(
@@ -138,6 +176,7 @@ WHERE CAST(facts.value AS BIGINT) < CAST(excluded.value AS BIGINT)",
 pub(super) struct Candidates {
     runs: Vec<i64>,
     slots: Vec<i64>,
+    incidents: Vec<i64>,
     entries: Vec<i64>,
     one_shots: Vec<String>,
     runs_before: i64,
@@ -158,6 +197,11 @@ pub(super) async fn look(
             .fetch_all(pool)
             .await?,
         slots: query_scalar(OLD_SLOTS)
+            .bind(runs_before)
+            .bind(MOST)
+            .fetch_all(pool)
+            .await?,
+        incidents: query_scalar(OLD_INCIDENTS)
             .bind(runs_before)
             .bind(MOST)
             .fetch_all(pool)
@@ -190,6 +234,7 @@ pub(super) async fn forget(conn: &mut Conn, found: Candidates, now: Timestamp) -
         .await?;
     occurrences.extend(found.slots);
     let occurrences = serde_json::to_string(&occurrences)?;
+    let incidents = serde_json::to_string(&found.incidents)?;
     let entries = serde_json::to_string(&found.entries)?;
     for (sql, ids) in [
         (FORGET_PARTS, &runs),
@@ -198,6 +243,9 @@ pub(super) async fn forget(conn: &mut Conn, found: Candidates, now: Timestamp) -
         (FORGET_LANES, &runs),
         (FORGET_RUNS, &runs),
         (FORGET_OCCURRENCES, &occurrences),
+        (FORGET_ALERT_PARTS, &incidents),
+        (FORGET_ALERTS, &incidents),
+        (FORGET_INCIDENTS, &incidents),
         (FORGET_ENTRIES, &entries),
     ] {
         let done = query(sql).bind(ids).execute(&mut *conn).await?;
