@@ -166,6 +166,7 @@ async fn all_missed_slots_are_made_up_for_one_after_another_also_over_a_second_c
         cron            = "0 * * * *"
         catch_up        = "all"
         catch_up_spread = "0s"
+        late_after      = "12h"
         deliver         = "me"
         prompt          = "Book."
     "#;
