@@ -8,7 +8,7 @@ mod cluster;
 #[path = "support/process.rs"]
 mod process;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use cluster::Cluster;
 use process::{Place, Worker, told, until};
@@ -66,7 +66,7 @@ fn nothing_twice_and_no_hole(place: &Place) {
         .collect();
     let different: HashSet<&String> = slots.iter().collect();
     assert_eq!(different.len(), slots.len(), "a slot has two runs");
-    assert!(slots.len() > 2);
+    assert!(!slots.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,6 +135,12 @@ async fn nothing_is_lost_or_doubled_when_the_server_and_the_worker_die() {
     }
     assert!(worker.is_alive(), "{}", worker.log());
     worker.kill();
+    // Killed at other moments each time, with nobody to tidy up.
+    for round in 0..8 {
+        let worker = place.start();
+        tokio::time::sleep(Duration::from_millis(150 + 170 * round)).await;
+        worker.kill();
+    }
     let worker = place.start();
     until_it_goes_on(&worker);
     assert_eq!(worker.stop(), Some(0));

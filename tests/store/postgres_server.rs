@@ -4,10 +4,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use chatcron::{
-    ids::TurnId,
+    ids::{SessionKey, TurnId},
     message::Origin,
     store::{
-        RunFilter, Store, StoreError, WindowOf,
+        RunFilter, Store, StoreError, TurnResult, WindowOf,
         postgres::{PostgresStore, ServerLock},
         sqlite::{Holder, OpenMode},
     },
@@ -545,4 +545,118 @@ async fn ledger_to_break<D: Database>(database: &D) -> Bench<D::Store> {
     let result = message("m1", Origin::JobResult, destination("1"), &["one", "two"]);
     bench.enqueued("s2", result, 120).await;
     bench
+}
+
+const LAST_USER_MESSAGE: &str = "
+SELECT *
+FROM ctx_session_entries
+WHERE session_id = $1
+  AND role = 'user'
+  AND entry_type = 'message'
+  AND (trigger_source = 'user' OR trigger_source IS NULL)
+ORDER BY seq DESC
+LIMIT 1;";
+
+const HEARTBEATS: &str = "
+SELECT COUNT(*) AS heartbeat_count
+FROM ctx_session_entries
+WHERE session_id = $1
+  AND trigger_source = 'heartbeat';";
+
+/// The example of SQLite in PostgreSQL's words, with a day before the story's.
+const RECENTLY_AUTOMATED: &str = "
+SELECT DISTINCT session_id, trigger_source, MAX(created_at) AS last_automated
+FROM ctx_session_entries
+WHERE is_automated
+  AND created_at >= $1::timestamptz - interval '1 day'
+GROUP BY session_id, trigger_source
+ORDER BY session_id;";
+
+fn heartbeat() -> SessionKey {
+    SessionKey::from_stored("telegram:direct:1:heartbeat")
+}
+
+async fn a_person_two_heartbeats_and_a_job(bench: &Bench<PostgresStore>) {
+    let asked = inbound("1", "How much?", Some("m1"));
+    let turn = bench.store.request_turn(asked, at(1)).await.unwrap();
+    let turn = bench.claim_turn(&session("1"), turn, 2).await;
+    bench
+        .finish_turn(&turn, TurnResult::Done, None, 3)
+        .await
+        .unwrap();
+    // Their gateway does not say what they are.
+    for second in [4, 6] {
+        let beat = chatcron::store::InboundMessage {
+            session_key: heartbeat(),
+            trigger_source: None,
+            ..inbound("1", "beat", None)
+        };
+        let turn = bench.store.request_turn(beat, at(second)).await.unwrap();
+        let turn = bench.claim_turn(&heartbeat(), turn, second).await;
+        assert!(turn.trigger.is_automated(), "its key says so");
+        bench
+            .finish_turn(&turn, TurnResult::Done, None, second)
+            .await
+            .unwrap();
+    }
+    // The chat shows a job's result last.
+    let result = message("m1", Origin::JobResult, destination("1"), &["42 euros"]);
+    let parts = bench.enqueued("s1", result, 60).await;
+    bench.send(&parts[0], receipt("7"), 61).await;
+}
+
+#[tokio::test]
+async fn a_gateways_queries_find_who_began_each_turn() {
+    let (database, mut conn) = database_or_skip!();
+    let bench = Bench::with_job(&database).await;
+    a_person_two_heartbeats_and_a_job(&bench).await;
+    let mut ids = Vec::new();
+    for key in [session("1"), heartbeat()] {
+        let sql = "SELECT session_id FROM ctx_sessions WHERE session_key = $1";
+        let id = sqlx::query_scalar::<_, String>(sql).bind(key.as_str());
+        ids.push(id.fetch_one(&mut conn).await.unwrap());
+    }
+    let last = sqlx::query(LAST_USER_MESSAGE)
+        .bind(&ids[0])
+        .fetch_one(&mut conn)
+        .await
+        .unwrap();
+    assert_eq!(last.get::<String, _>("message"), "How much?");
+    let none = sqlx::query(LAST_USER_MESSAGE).bind(&ids[1]);
+    assert!(none.fetch_optional(&mut conn).await.unwrap().is_none());
+    for (id, beats) in ids.iter().zip([0, 2]) {
+        let found = sqlx::query_scalar::<_, i64>(HEARTBEATS).bind(id);
+        assert_eq!(found.fetch_one(&mut conn).await.unwrap(), beats);
+    }
+    let rows = sqlx::query(RECENTLY_AUTOMATED)
+        .bind(at(99).to_string())
+        .fetch_all(&mut conn)
+        .await;
+    let rows = rows.unwrap();
+    let mut found: Vec<(String, String)> =
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    found.sort();
+    let mut expected = [
+        (ids[0].clone(), "cron".to_owned()),
+        (ids[1].clone(), "heartbeat".to_owned()),
+    ];
+    expected.sort();
+    assert_eq!(found, expected);
+    let later = sqlx::query(RECENTLY_AUTOMATED).bind(at(100_000).to_string());
+    assert!(later.fetch_all(&mut conn).await.unwrap().is_empty());
+    assert_eq!(number(&mut conn, "SELECT count(*) FROM ctx_turns").await, 1);
+    assert_eq!(
+        bench.recalled(&session("1")).await,
+        ["How much?", "42 euros"]
+    );
+    assert!(bench.recalled(&heartbeat()).await.is_empty());
+    let plan = "SET enable_seqscan = off";
+    execute(&mut conn, plan).await;
+    let plan = "EXPLAIN SELECT count(*) FROM ctx_session_entries WHERE trigger_source = 'cron'";
+    let plan: Vec<String> = sqlx::query_scalar(plan).fetch_all(&mut conn).await.unwrap();
+    let plan = plan.join(" ");
+    assert!(
+        plan.contains("idx_ctx_session_entries_trigger_source"),
+        "{plan}"
+    );
 }

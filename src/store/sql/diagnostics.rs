@@ -16,7 +16,10 @@ use super::{
 };
 
 const INSERT: Statement = over_rows!(
-    [run_id bigint, turn_id bigint, part_id bigint, level text, code text, message text, recorded_at bigint]
+    [
+        run_id bigint, turn_id bigint, part_id bigint, level text, code text, message text,
+        recorded_at bigint,
+    ]
     "\
 INSERT INTO diagnostics (run_id, turn_id, part_id, level, code, message, recorded_at)
 SELECT x.run_id, x.turn_id, x.part_id, x.level, x.code, x.message, x.recorded_at

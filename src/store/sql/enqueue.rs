@@ -27,7 +27,12 @@ const KEYS_IN_USE: Statement = over_texts!(
 );
 
 const INSERT_MESSAGES: Statement = over_rows!(
-    [message_id bigint, producer text, origin text, ordinal bigint, session_key text, destination text, agent text, speaker text, trigger_source text, job_id text, job_name text, zone text, run_id bigint, attempt bigint, turn_id bigint, on_unknown text, late text, late_from bigint, late_label text, parts bigint, enqueued_at bigint]
+    [
+        message_id bigint, producer text, origin text, ordinal bigint, session_key text,
+        destination text, agent text, speaker text, trigger_source text, job_id text,
+        job_name text, zone text, run_id bigint, attempt bigint, turn_id bigint, on_unknown text,
+        late text, late_from bigint, late_label text, parts bigint, enqueued_at bigint,
+    ]
     "\
 INSERT INTO outbox (message_id, producer, origin, ordinal, session_key, destination, agent, speaker,
   trigger_source, job_id, job_name, zone, run_id, attempt, turn_id, on_unknown, late,
@@ -40,7 +45,11 @@ FROM",
 );
 
 const INSERT_PARTS: Statement = over_rows!(
-    [part_id bigint, message_id bigint, part bigint, session_key text, begun boolean, idempotency_key text, text text, native text, state text, next_attempt_at bigint, entry_id bigint]
+    [
+        part_id bigint, message_id bigint, part bigint, session_key text, begun boolean,
+        idempotency_key text, text text, native text, state text, next_attempt_at bigint,
+        entry_id bigint,
+    ]
     "\
 INSERT INTO outbox_parts (part_id, message_id, part, session_key, begun, idempotency_key, text, native, state,
   next_attempt_at, entry_id)

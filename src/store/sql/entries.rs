@@ -33,7 +33,10 @@ const LAST_ROW: Statement =
     Statement::common("SELECT CAST(coalesce(max(id), 0) AS BIGINT) FROM ctx_session_entries");
 
 const INSERT_SESSIONS: Statement = over_rows!(
-    [session_id text, session_key text, agent text, generation bigint, next_seq bigint, created_at timestamptz]
+    [
+        session_id text, session_key text, agent text, generation bigint, next_seq bigint,
+        created_at timestamptz,
+    ]
     "\
 INSERT INTO ctx_sessions (session_id, session_key, agent_id, generation, next_seq, created_at)
 SELECT x.session_id, x.session_key,
@@ -132,7 +135,10 @@ const INSERT_ENTRIES: Statement = Statement::of(
 
 // What asks a turn that no person began is nothing that a chat showed.
 const SHOW_ENTRIES: Statement = over_rows!(
-    [id bigint, session_id text, seq bigint, chat_key text, channel_message_id text, shown_at timestamptz, posting_note text]
+    [
+        id bigint, session_id text, seq bigint, chat_key text, channel_message_id text,
+        shown_at timestamptz, posting_note text,
+    ]
     "\
 UPDATE ctx_session_entries SET session_id = x.session_id, seq = x.seq,
   visibility = CASE WHEN ctx_session_entries.role = 'user' AND ctx_session_entries.is_automated

@@ -28,7 +28,10 @@ use super::{
 
 // What works is of interest only where something has failed before.
 const REPORT: Statement = over_rows!(
-    [job_id text, kind text, cause text, run_id bigint, lane text, error text, paused text, reported_at bigint]
+    [
+        job_id text, kind text, cause text, run_id bigint, lane text, error text, paused text,
+        reported_at bigint,
+    ]
     "\
 INSERT INTO incident_signals (job_id, incarnation, kind, cause, run_id, lane, error, paused, reported_at)
 SELECT j.job_id, j.incarnation, x.kind, x.cause, x.run_id, x.lane, x.error, x.paused, x.reported_at
@@ -89,7 +92,11 @@ const FORGET_SIGNALS: Statement = over_numbers!(
 );
 
 const UPSERT: Statement = over_rows!(
-    [incident_id bigint, job_id text, incarnation bigint, cause text, since bigint, failures bigint, stage text, alerted_at bigint, told text, producer text, error text, over_at bigint]
+    [
+        incident_id bigint, job_id text, incarnation bigint, cause text, since bigint,
+        failures bigint, stage text, alerted_at bigint, told text, producer text, error text,
+        over_at bigint,
+    ]
     "\
 INSERT INTO incidents (incident_id, job_id, incarnation, cause, since, failures, stage, alerted_at, told,
   producer, error, over_at)

@@ -20,7 +20,10 @@ const END: Statement = over_rows!(
 
 // A definition that another replaces at the same instant has planned nothing.
 const BEGIN: Statement = over_rows!(
-    [job_id text, incarnation bigint, after_at bigint, digest text, first_seen_at bigint, zone text, zone_data text, begun_at bigint]
+    [
+        job_id text, incarnation bigint, after_at bigint, digest text, first_seen_at bigint,
+        zone text, zone_data text, begun_at bigint,
+    ]
     "\
 INSERT INTO plan_stretches (job_id, incarnation, after_at, digest, first_seen_at, zone, zone_data, begun_at)
 SELECT x.job_id, x.incarnation, x.after_at, x.digest, x.first_seen_at, x.zone, x.zone_data,

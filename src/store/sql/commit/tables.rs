@@ -31,7 +31,10 @@ ON CONFLICT (digest) DO NOTHING"
 );
 
 const JOBS: Statement = over_rows!(
-    [job_id text, incarnation bigint, revision bigint, version bigint, source text, digest text, first_seen_at bigint, state text, wake_at bigint, removed_at bigint]
+    [
+        job_id text, incarnation bigint, revision bigint, version bigint, source text, digest text,
+        first_seen_at bigint, state text, wake_at bigint, removed_at bigint,
+    ]
     "\
 INSERT INTO jobs (job_id, incarnation, revision, version, source, digest, first_seen_at, state, wake_at,
   removed_at)
@@ -47,7 +50,11 @@ ON CONFLICT (job_id) DO UPDATE SET incarnation = excluded.incarnation, revision 
 );
 
 const NEW_OCCURRENCES: Statement = over_rows!(
-    [occurrence_id bigint, job_id text, incarnation bigint, kind text, request_id bigint, slot text, nominal_at bigint, fire_at bigint, merged text, cause text, digest text, lane text, destination text, state text, reason text, accounted_at bigint, ended_at bigint]
+    [
+        occurrence_id bigint, job_id text, incarnation bigint, kind text, request_id bigint,
+        slot text, nominal_at bigint, fire_at bigint, merged text, cause text, digest text,
+        lane text, destination text, state text, reason text, accounted_at bigint, ended_at bigint,
+    ]
     "\
 INSERT INTO occurrences (occurrence_id, job_id, incarnation, kind, request_id, slot, nominal_at, fire_at, merged,
   cause, digest, lane, destination, state, reason, accounted_at, ended_at)
@@ -67,7 +74,10 @@ FROM",
 );
 
 const RANGES: Statement = over_rows!(
-    [job_id text, incarnation bigint, first_nominal_at bigint, last_nominal_at bigint, first_slot text, last_slot text, slots bigint, reason text, recorded_at bigint]
+    [
+        job_id text, incarnation bigint, first_nominal_at bigint, last_nominal_at bigint,
+        first_slot text, last_slot text, slots bigint, reason text, recorded_at bigint,
+    ]
     "\
 INSERT INTO occurrence_ranges (job_id, incarnation, first_nominal_at, last_nominal_at, first_slot, last_slot, slots,
   reason, recorded_at)
@@ -78,7 +88,10 @@ FROM",
 );
 
 const NEW_RUNS: Statement = over_rows!(
-    [run_id bigint, occurrence_id bigint, job_id text, lane text, cause text, state text, reason text, due_at bigint, ended_at bigint]
+    [
+        run_id bigint, occurrence_id bigint, job_id text, lane text, cause text, state text,
+        reason text, due_at bigint, ended_at bigint,
+    ]
     "\
 INSERT INTO runs (run_id, occurrence_id, job_id, lane, cause, state, reason, due_at, ended_at)
 SELECT x.run_id, x.occurrence_id, x.job_id, x.lane, x.cause, x.state, x.reason, x.due_at,
@@ -88,7 +101,10 @@ FROM",
 );
 
 const RUNS: Statement = over_rows!(
-    [run_id bigint, state text, reason text, due_at bigint, ended_at bigint, epoch bigint, attempt_ended boolean, error text, output text, usage text]
+    [
+        run_id bigint, state text, reason text, due_at bigint, ended_at bigint, epoch bigint,
+        attempt_ended boolean, error text, output text, usage text,
+    ]
     "\
 UPDATE runs SET state = x.state, reason = x.reason, due_at = coalesce(x.due_at, runs.due_at),
   ended_at = x.ended_at, epoch = x.epoch,

@@ -8,7 +8,10 @@ use crate::{
 };
 
 pub(super) const PARTS: Statement = over_rows!(
-    [part_id bigint, state text, reason text, why text, in_doubt boolean, next_attempt_at bigint, channel_message_id text, shown_at bigint, settled_at bigint]
+    [
+        part_id bigint, state text, reason text, why text, in_doubt boolean,
+        next_attempt_at bigint, channel_message_id text, shown_at bigint, settled_at bigint,
+    ]
     "\
 UPDATE outbox_parts SET state = x.state, reason = x.reason, why = coalesce(x.why, outbox_parts.why),
   in_doubt = x.in_doubt, epoch = NULL, resolution = NULL,
