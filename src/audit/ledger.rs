@@ -1,14 +1,20 @@
 //! One incarnation of a job: its stretches against its records.
 
+use std::collections::VecDeque;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     ids::JobId,
-    occurrence::{Outcome, SkipReason},
+    occurrence::{Outcome, SkipReason, Slot},
     schedule::{Planned, Planner},
 };
 
 use super::{AuditReport, Finding, FindingKind, Record, Stretch, ZoneData};
+
+/// No change of a zone's rules moves a slot by more than this: from one end of the offsets in use to
+/// the other.
+const MOVES_MAX: SignedDuration = SignedDuration::from_hours(26);
 
 /// Holds the records of one incarnation against its plan. They are taken in the order of their
 /// (first) nominal instants; memory does not grow with them.
@@ -26,6 +32,9 @@ pub struct LedgerAudit<'s> {
     /// Slots up to here have been dealt with.
     position: Timestamp,
     last: Option<Record>,
+    /// Slots that were recorded with other zone data, and their instants by that. Where today's data
+    /// has them later, they need no second record. Only those of the last [`MOVES_MAX`] are kept.
+    moved: VecDeque<(Timestamp, Slot)>,
     hole: Option<Hole>,
     report: AuditReport,
 }
@@ -54,6 +63,7 @@ impl<'s> LedgerAudit<'s> {
             current: 0,
             position: Timestamp::MIN,
             last: None,
+            moved: VecDeque::new(),
             hole: None,
             report: AuditReport::default(),
         }
@@ -135,7 +145,11 @@ impl<'s> LedgerAudit<'s> {
             let Some(planner) = self.planner() else {
                 return;
             };
-            let slot = planner.slot(&planned).to_string();
+            let slot = planner.slot(&planned);
+            if self.has_moved(&slot, planned.nominal) {
+                continue;
+            }
+            let slot = slot.to_string();
             match &mut self.hole {
                 Some(hole) => {
                     hole.last = slot;
@@ -150,6 +164,29 @@ impl<'s> LedgerAudit<'s> {
                 }
             }
         }
+    }
+
+    /// Whether the slot has its record from before it moved to this instant.
+    fn has_moved(&mut self, slot: &Slot, to: Timestamp) -> bool {
+        self.forget_moved(to);
+        self.moved.iter().any(|(_, moved)| moved == slot)
+    }
+
+    fn forget_moved(&mut self, now: Timestamp) {
+        let is_far = |at: &Timestamp| now.duration_since(*at) > MOVES_MAX;
+        while self.moved.front().is_some_and(|(at, _)| is_far(at)) {
+            self.moved.pop_front();
+        }
+    }
+
+    /// Remembers the end of a record that other zone data has made.
+    fn may_have_moved(&mut self, record: &Record) {
+        self.forget_moved(record.last());
+        let slot = match record {
+            Record::Row { slot, .. } => slot,
+            Record::Range { last, .. } => last,
+        };
+        self.moved.push_back((record.last(), slot.clone()));
     }
 
     fn close_hole(&mut self) {
@@ -212,6 +249,7 @@ impl<'s> LedgerAudit<'s> {
             .filter(|stretch| stretch.zone_data == ZoneData::Other);
         if at <= self.known_from || of_other_data.any(|stretch| stretch.has(at)) {
             self.report.unproved += record.slots();
+            self.may_have_moved(record);
             return;
         }
         if self
