@@ -137,3 +137,34 @@ async fn a_slot_that_moves_after_it_was_accounted_for_does_not_run_again() {
         assert_one_run_a_slot(&world, &channel, 2).await;
     }
 }
+
+#[tokio::test]
+async fn a_skipped_slot_that_moves_past_the_end_of_its_range_does_not_run() {
+    let jobs = JOBS.replace("prompt ", "catch_up = \"none\"\nprompt ");
+    let channel = TestChannel::keyed();
+    let world = World::new(&jobs, "2026-11-29T20:00:00Z")
+        .await
+        .with_agent("main", TestAgent::echo())
+        .with_channel("phone", channel.clone());
+    drop(world.start().await);
+    world.clock.set("2026-12-01T07:10:00Z");
+    drop(world.start().await);
+    let mut worker = world.start().await;
+    worker.until_quiet().await.unwrap();
+    drop(worker);
+    // The older data had both of the skipped slots an hour earlier.
+    let hour = 3_600_000_000_i64;
+    let moved = format!(
+        "UPDATE occurrence_ranges SET first_nominal_at = first_nominal_at - {hour},
+           last_nominal_at = last_nominal_at - {hour};
+         UPDATE jobs SET state = json_set(state, '$.cursor', '2026-12-01T06:00:00Z');"
+    );
+    as_by_older_data(&world, moved).await;
+    world.clock.set("2026-12-01T06:30:00Z");
+    let mut worker = world.start().await;
+    world.run_at(&mut worker, SLOT).await;
+    world.run_at(&mut worker, "2026-12-01T20:00:00Z").await;
+    assert_one_run_a_slot(&world, &channel, 0).await;
+    world.run_at(&mut worker, NEXT_SLOT).await;
+    assert_one_run_a_slot(&world, &channel, 1).await;
+}

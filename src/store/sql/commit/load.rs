@@ -51,9 +51,10 @@ const RUNS: Statement = over_numbers!(
     "JOIN runs AS r ON r.run_id = x.id"
 );
 
-// Ranges do not overlap, so only the last one that begins before the probe ends can meet it.
+// Ranges do not overlap, so only the last one that begins before the probe ends can meet it. Its
+// last slot may have been moved past it by new zone data, and is known by its name.
 const RANGES: Statement = over_rows!(
-    [item bigint, effect bigint, job_id text, first bigint, last bigint]
+    [item bigint, effect bigint, job_id text, slot text, first bigint, last bigint]
     "\
 SELECT x.item, x.effect, j.incarnation
 FROM",
@@ -63,7 +64,7 @@ JOIN occurrence_ranges AS r ON r.job_id = j.job_id AND r.incarnation = j.incarna
   AND r.first_nominal_at = (SELECT max(m.first_nominal_at) FROM occurrence_ranges AS m
     WHERE m.job_id = j.job_id AND m.incarnation = j.incarnation
       AND m.first_nominal_at <= x.last)
-WHERE r.last_nominal_at >= x.first"
+WHERE r.last_nominal_at >= x.first OR r.last_slot = x.slot"
 );
 
 const ROWS_INSIDE: Statement = over_rows!(
@@ -135,6 +136,8 @@ struct Stretch<'b> {
     item: usize,
     effect: usize,
     job_id: &'b str,
+    /// The first slot.
+    slot: &'b str,
     first: i64,
     last: i64,
     is_range: bool,
@@ -252,11 +255,12 @@ impl Loaded {
             let job_id = commit.item.job_id.as_str();
             let effects = commit.item.effects.iter().enumerate();
             stretches.extend(effects.filter_map(|(effect, what)| {
-                let (first, last, is_range) = stretch(what)?;
+                let (slot, first, last, is_range) = stretch(what)?;
                 Some(Stretch {
                     item,
                     effect,
                     job_id,
+                    slot: slot.as_str(),
                     first,
                     last,
                     is_range,
@@ -318,18 +322,19 @@ fn touched(effect: &Effect) -> Option<OccurrenceRef> {
 }
 
 /// The stretch of nominal instants for which an effect makes a record.
-fn stretch(effect: &Effect) -> Option<(i64, i64, bool)> {
+fn stretch(effect: &Effect) -> Option<(&Slot, i64, i64, bool)> {
     match effect {
         Effect::Wait { waiting, .. } => {
             let nominal = micros(waiting.nominal);
-            Some((nominal, nominal, false))
+            Some((&waiting.slot, nominal, nominal, false))
         }
         Effect::Start {
-            occurrence: OccurrenceRef::Scheduled(_),
+            occurrence: OccurrenceRef::Scheduled(slot),
             nominal,
             ..
-        } => Some((micros(*nominal), micros(*nominal), false)),
+        } => Some((slot, micros(*nominal), micros(*nominal), false)),
         Effect::Skip(range) => Some((
+            &range.first,
             micros(range.first_nominal),
             micros(range.last_nominal),
             range.count > 1,
