@@ -30,7 +30,7 @@ const DEFAULT_NAME: &str = "chatcron.db";
 pub(super) struct Arguments {
     /// The database: a path, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE` [default: chatcron.db
     /// beside the jobs file].
-    #[arg(long, value_name = "URL", env = "CHATCRON_DB")]
+    #[arg(long, value_name = "URL", env = "CHATCRON_DB", hide_env_values = true)]
     db: Option<String>,
 }
 

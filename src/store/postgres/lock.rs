@@ -15,10 +15,12 @@ use super::{Address, Failure, Fallible};
 
 const TRY: &str = "SELECT pg_try_advisory_lock(1667657581, hashtext(current_schema()))";
 
-/// The session that holds the lock: what it is for, and who it is.
+/// The session that holds the lock: what it is for, and who it is; of another role's the server says
+/// nothing more.
 const HOLDER: &str = "\
-SELECT a.application_name, a.pid, a.pid || ' since ' || a.backend_start AS session
-FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+SELECT coalesce(a.application_name, '') AS application_name, l.pid,
+  l.pid || ' since ' || coalesce(a.backend_start::text, '') AS session
+FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 1667657581
   AND l.objid = (hashtext(current_schema())::bigint & 4294967295)::oid
   AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())";
