@@ -13,6 +13,10 @@ pub mod gemini;
 pub mod openai;
 #[cfg(feature = "http-client")]
 pub mod openai_responses;
+#[cfg(feature = "http-client")]
+mod steps;
+
+mod tools;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +27,7 @@ use crate::{
 };
 
 pub use effects::{EffectReporter, ReportError};
+pub use tools::{ToolCall, ToolOutput, Toolbox, Tools};
 
 /// Answers turns.
 #[async_trait]
@@ -57,6 +62,8 @@ pub struct AgentTurn {
     pub prompt: Vec<NewEntry>,
     /// Where an agent says that it is about to change something outside.
     pub effects: EffectReporter,
+    /// What the agent may do besides answering.
+    pub tools: Toolbox,
 }
 
 /// What an agent answered.

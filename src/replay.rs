@@ -14,11 +14,13 @@ mod openai;
 mod projection;
 mod request;
 mod responses;
+mod tool;
 
 pub use family::Family;
 pub use note::{SYSTEM_NOTE, neutralise, posting_note, strip_echoed_note, system_prompt};
 pub use projection::project;
 pub use request::{Settings, request};
+pub use tool::{Tool, ToolCalls};
 
 use serde_json::Value;
 

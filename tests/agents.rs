@@ -81,6 +81,7 @@ fn turn(words: &str) -> AgentTurn {
         history: history(),
         prompt: vec![NewEntry::text(Role::User, words)],
         effects: EffectReporter::detached(),
+        tools: Toolbox::default(),
     }
 }
 

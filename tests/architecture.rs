@@ -47,6 +47,7 @@ const LAYERS: &[&[&str]] = &[
         "agent/gemini",
         "agent/openai",
         "agent/openai_responses",
+        "agent/steps",
     ],
     // L4: the shell that knows traits.
     &["session", "outbound", "worker"],
@@ -55,7 +56,12 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Adapters that other adapters may use: what two of them have in common.
-const SHARED_BY_ADAPTERS: &[&str] = &["http_client", "agent/exchange", "store/sql"];
+const SHARED_BY_ADAPTERS: &[&str] = &[
+    "http_client",
+    "agent/exchange",
+    "agent/steps",
+    "store/sql",
+];
 
 /// The only files that make adapters: agents and channels, and the store.
 const WIRING: &[&str] = &["cli/wiring", "cli/database", "cli/database/lock"];

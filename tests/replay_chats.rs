@@ -68,6 +68,8 @@ async fn next_request(world: &World, family: Family) -> Vec<Message> {
         system: replay::SYSTEM_NOTE,
         max_tokens: None,
         temperature: None,
+        tools: &[],
+        tool_calls: replay::ToolCalls::Forbidden,
     };
     let request = replay::request(&messages, family, &settings);
     if let Err(rule) = validators::check(family, &request) {

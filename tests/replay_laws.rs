@@ -36,6 +36,8 @@ fn whole(messages: &[Message], family: Family) -> Value {
         system: replay::SYSTEM_NOTE,
         max_tokens: None,
         temperature: None,
+        tools: &[],
+        tool_calls: replay::ToolCalls::Forbidden,
     };
     request(messages, family, &settings)
 }

@@ -31,6 +31,8 @@ fn request(rows: &[Entry], family: Family) -> Value {
         system: replay::SYSTEM_NOTE,
         max_tokens: Some(100),
         temperature: None,
+        tools: &[],
+        tool_calls: replay::ToolCalls::Forbidden,
     };
     replay::request(&messages, family, &settings)
 }

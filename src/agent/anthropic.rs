@@ -1,20 +1,21 @@
 //! Anthropic's Messages, and servers that speak it.
 
 use async_trait::async_trait;
+use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{
-        Conversation, Endpoint, exchange, missing, permanent, secret_header, tokens, transient,
-    },
+    exchange::{Conversation, Endpoint, missing, permanent, secret_header, tokens, transient},
+    steps::{self, Answer, arguments},
 };
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
     http_client::HttpSetupError,
     replay::Family,
+    transcript::Block,
 };
 
 /// The version of the API that is spoken.
@@ -58,49 +59,60 @@ impl Agent for Anthropic {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let endpoint = &self.endpoint;
-        let mut request = endpoint
-            .client
-            .post(endpoint.url.clone())
-            .header("anthropic-version", VERSION)
-            .json(&self.conversation.body(&endpoint.settings, turn));
-        if let Some(key) = &endpoint.api_key {
-            request = request.header("x-api-key", secret_header(key)?);
-        }
-        read(&exchange(request, cancel).await?)
+        let authorised = |request: RequestBuilder| {
+            let request = request.header("anthropic-version", VERSION);
+            Ok(match &self.endpoint.api_key {
+                Some(key) => request.header("x-api-key", secret_header(key)?),
+                None => request,
+            })
+        };
+        steps::reply(
+            &self.endpoint,
+            &self.conversation,
+            turn,
+            cancel,
+            authorised,
+            read,
+        )
+        .await
     }
 }
 
-fn read(answer: &Value) -> Result<AgentReply, AgentError> {
-    let blocks = answer
+fn read(answer: &Value) -> Result<Answer, AgentError> {
+    let content = answer
         .get("content")
         .and_then(Value::as_array)
         .ok_or_else(|| missing("content"))?;
-    let kind = |block: &Value| {
-        block
-            .get("type")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-            .unwrap_or_default()
-    };
-    if blocks.iter().any(|block| kind(block) == "tool_use") {
-        return Err(permanent(
-            "the model's answer has a `tool_use` block, though no tool was offered",
-        ));
-    }
+    let mut blocks = Vec::new();
     let mut text = String::new();
-    for block in blocks.iter().filter(|block| kind(block) == "text") {
-        let words = block
-            .get("text")
-            .and_then(Value::as_str)
-            .ok_or_else(|| missing("content[].text"))?;
-        text.push_str(words);
+    for block in content {
+        let word = |field: &str| block.get(field).and_then(Value::as_str);
+        match word("type") {
+            Some("text") => {
+                let words = word("text").ok_or_else(|| missing("content[].text"))?;
+                text.push_str(words);
+                let text = words.to_owned();
+                blocks.push(Block::Text { text });
+            }
+            Some("tool_use") => blocks.push(Block::ToolUse {
+                id: word("id")
+                    .ok_or_else(|| missing("content[].id"))?
+                    .to_owned(),
+                name: word("name")
+                    .ok_or_else(|| missing("content[].name"))?
+                    .to_owned(),
+                input: block.get("input").cloned().unwrap_or_else(|| arguments("")),
+            }),
+            // Thinking has to come back before the calls that it led to.
+            Some("thinking" | "redacted_thinking") => blocks.push(Block::Opaque(block.clone())),
+            Some(_) | None => {}
+        }
     }
-    if text.trim().is_empty() {
-        return Err(without_words(answer));
-    }
-    Ok(AgentReply {
-        interior: Vec::new(),
+    let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
+    let is_nothing = text.trim().is_empty() && !blocks.iter().any(is_call);
+    Ok(Answer {
+        nothing: is_nothing.then(|| without_words(answer)),
+        blocks,
         text,
         usage: answer
             .get("usage")
@@ -139,9 +151,13 @@ mod tests {
 
     use super::*;
 
+    fn spoken(answer: &Value) -> Result<AgentReply, AgentError> {
+        read(answer).and_then(Answer::words)
+    }
+
     #[test]
     fn text_blocks_are_joined_and_all_input_is_counted() {
-        let reply = read(&json!({
+        let reply = spoken(&json!({
             "content": [
                 {"type": "thinking", "thinking": "hm", "signature": "s"},
                 {"type": "text", "text": "one "},
@@ -189,7 +205,7 @@ mod tests {
             ),
         ];
         for (answer, part, permanent) in table {
-            let error = read(&answer).unwrap_err();
+            let error = spoken(&answer).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
             assert_eq!(matches!(error, AgentError::Permanent { .. }), permanent);
         }

@@ -15,7 +15,8 @@ use super::{AgentError, AgentTurn};
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
     http_client::{self, Failure, HttpSetupError},
-    replay::{self, Family},
+    replay::{self, Family, ToolCalls},
+    transcript::NewEntry,
 };
 
 /// A job's `timeout` ends a turn; this only keeps a forgotten request from lasting for ever.
@@ -77,13 +78,22 @@ impl Conversation {
         }
     }
 
-    pub(super) fn body(&self, settings: &ModelEndpoint, turn: &AgentTurn) -> Value {
-        let messages = replay::project(&turn.history, &turn.prompt, self.family, self.mode);
+    /// The body of the next request of a turn; `asked` is its prompt and what it has done so far.
+    pub(super) fn body(
+        &self,
+        settings: &ModelEndpoint,
+        turn: &AgentTurn,
+        asked: &[NewEntry],
+        tool_calls: ToolCalls,
+    ) -> Value {
+        let messages = replay::project(&turn.history, asked, self.family, self.mode);
         let settings = replay::Settings {
             model: &settings.model,
             system: &self.system,
             max_tokens: settings.max_tokens,
             temperature: settings.temperature,
+            tools: turn.tools.offered(),
+            tool_calls,
         };
         replay::request(&messages, self.family, &settings)
     }

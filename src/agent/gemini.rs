@@ -1,20 +1,21 @@
 //! Gemini's generateContent.
 
 use async_trait::async_trait;
+use reqwest::RequestBuilder;
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{
-        Conversation, Endpoint, exchange, missing, permanent, secret_header, tokens, transient,
-    },
+    exchange::{Conversation, Endpoint, missing, permanent, secret_header, tokens, transient},
+    steps::{self, Answer, arguments},
 };
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
     http_client::HttpSetupError,
     replay::Family,
+    transcript::Block,
 };
 
 /// Asks a model by generateContent.
@@ -60,19 +61,25 @@ impl Agent for Gemini {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let endpoint = &self.endpoint;
-        let mut request = endpoint
-            .client
-            .post(endpoint.url.clone())
-            .json(&self.conversation.body(&endpoint.settings, turn));
-        if let Some(key) = &endpoint.api_key {
-            request = request.header("x-goog-api-key", secret_header(key)?);
-        }
-        read(&exchange(request, cancel).await?)
+        let authorised = |request: RequestBuilder| {
+            Ok(match &self.endpoint.api_key {
+                Some(key) => request.header("x-goog-api-key", secret_header(key)?),
+                None => request,
+            })
+        };
+        steps::reply(
+            &self.endpoint,
+            &self.conversation,
+            turn,
+            cancel,
+            authorised,
+            read,
+        )
+        .await
     }
 }
 
-fn read(answer: &Value) -> Result<AgentReply, AgentError> {
+fn read(answer: &Value) -> Result<Answer, AgentError> {
     let blocked = answer.pointer("/promptFeedback/blockReason");
     let Some(candidate) = answer.pointer("/candidates/0") else {
         return Err(match blocked {
@@ -88,30 +95,55 @@ fn read(answer: &Value) -> Result<AgentReply, AgentError> {
         Some(_) | None => return Err(missing("candidates[0].content.parts")),
     };
     let mut text = String::new();
-    for part in parts {
-        if part.get("functionCall").is_some() {
-            return Err(permanent(
-                "the model's answer has a `functionCall` part, though no tool was offered",
-            ));
+    let mut blocks = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        if let Some(call) = part.get("functionCall") {
+            blocks.extend(called(index, part, call)?);
+            continue;
         }
         let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
         match part.get("text") {
-            Some(Value::String(words)) if !is_thought => text.push_str(words),
+            Some(Value::String(words)) if !is_thought => {
+                text.push_str(words);
+                let text = words.clone();
+                blocks.push(Block::Text { text });
+            }
             Some(Value::String(_)) | None => {}
             Some(_) => return Err(missing("candidates[0].content.parts[].text")),
         }
     }
-    if text.trim().is_empty() {
-        return Err(without_words(candidate));
-    }
-    Ok(AgentReply {
-        interior: Vec::new(),
+    let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
+    let is_nothing = text.trim().is_empty() && !blocks.iter().any(is_call);
+    Ok(Answer {
+        nothing: is_nothing.then(|| without_words(candidate)),
+        blocks,
         text,
         usage: answer
             .get("usageMetadata")
             .filter(|usage| usage.is_object())
             .map(usage),
     })
+}
+
+/// A call, behind the signature that has to come back with it.
+fn called(index: usize, part: &Value, call: &Value) -> Result<Vec<Block>, AgentError> {
+    let word = |field: &str| call.get(field).and_then(Value::as_str);
+    let name = word("name");
+    let name = name.ok_or_else(|| missing("candidates[0].content.parts[].functionCall.name"))?;
+    let signature = part
+        .get("thoughtSignature")
+        .map(|signature| json!({"type": "thought_signature", "signature": signature}));
+    let call = Block::ToolUse {
+        // Older models give calls no id.
+        id: word("id").map_or_else(|| format!("call{index}"), str::to_owned),
+        name: name.to_owned(),
+        input: call.get("args").cloned().unwrap_or_else(|| arguments("")),
+    };
+    Ok(signature
+        .map(Block::Opaque)
+        .into_iter()
+        .chain([call])
+        .collect())
 }
 
 /// Thinking is part of the answer that is paid for.
@@ -141,9 +173,13 @@ mod tests {
 
     use super::*;
 
+    fn spoken(answer: &Value) -> Result<AgentReply, AgentError> {
+        read(answer).and_then(Answer::words)
+    }
+
     #[test]
     fn texts_are_joined_without_thoughts_and_all_output_is_counted() {
-        let reply = read(&json!({
+        let reply = spoken(&json!({
             "candidates": [{"content": {"role": "model", "parts": [
                 {"text": "hm", "thought": true},
                 {"text": "one ", "thoughtSignature": "s"},
@@ -186,7 +222,7 @@ mod tests {
             (parts(json!([])), "no words", false),
         ];
         for (answer, part, permanent) in table {
-            let error = read(&answer).unwrap_err();
+            let error = spoken(&answer).unwrap_err();
             assert!(error.to_string().contains(part), "{answer}: {error}");
             assert_eq!(
                 matches!(error, AgentError::Permanent { .. }),

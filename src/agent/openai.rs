@@ -1,18 +1,21 @@
 //! Any server of OpenAI's chat completions.
 
 use async_trait::async_trait;
+use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Conversation, Endpoint, exchange, missing, permanent, tokens, transient},
+    exchange::{Conversation, Endpoint, missing, permanent, tokens, transient},
+    steps::{self, Answer, arguments},
 };
 use crate::{
     directory::{ChatDialect, ModelEndpoint, ReplayMode},
     http_client::HttpSetupError,
     replay::Family,
+    transcript::Block,
 };
 
 /// Asks a model by chat completions.
@@ -64,19 +67,25 @@ impl Agent for OpenAi {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let endpoint = &self.endpoint;
-        let mut request = endpoint
-            .client
-            .post(endpoint.url.clone())
-            .json(&self.conversation.body(&endpoint.settings, turn));
-        if let Some(key) = &endpoint.api_key {
-            request = request.bearer_auth(key.expose_secret());
-        }
-        read(&exchange(request, cancel).await?)
+        let authorised = |request: RequestBuilder| {
+            Ok(match &self.endpoint.api_key {
+                Some(key) => request.bearer_auth(key.expose_secret()),
+                None => request,
+            })
+        };
+        steps::reply(
+            &self.endpoint,
+            &self.conversation,
+            turn,
+            cancel,
+            authorised,
+            read,
+        )
+        .await
     }
 }
 
-fn read(answer: &Value) -> Result<AgentReply, AgentError> {
+fn read(answer: &Value) -> Result<Answer, AgentError> {
     let choice = answer
         .get("choices")
         .and_then(|choices| choices.get(0))
@@ -85,12 +94,6 @@ fn read(answer: &Value) -> Result<AgentReply, AgentError> {
         .get("message")
         .filter(|message| message.is_object())
         .ok_or_else(|| missing("choices[0].message"))?;
-    let calls = message.get("tool_calls").and_then(Value::as_array);
-    if calls.is_some_and(|calls| !calls.is_empty()) {
-        return Err(permanent(
-            "the model's answer has `tool_calls`, though no tool was offered",
-        ));
-    }
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => joined(parts),
@@ -99,11 +102,14 @@ fn read(answer: &Value) -> Result<AgentReply, AgentError> {
             return Err(missing("choices[0].message.content"));
         }
     };
-    if text.trim().is_empty() {
-        return Err(without_words(choice));
+    let mut blocks = Vec::new();
+    if !text.trim().is_empty() {
+        blocks.push(Block::Text { text: text.clone() });
     }
-    Ok(AgentReply {
-        interior: Vec::new(),
+    blocks.extend(calls(message)?);
+    Ok(Answer {
+        nothing: blocks.is_empty().then(|| without_words(choice)),
+        blocks,
         text,
         usage: answer
             .get("usage")
@@ -113,6 +119,30 @@ fn read(answer: &Value) -> Result<AgentReply, AgentError> {
                 output_tokens: tokens(usage, "completion_tokens"),
             }),
     })
+}
+
+fn calls(message: &Value) -> Result<Vec<Block>, AgentError> {
+    let calls = match message.get("tool_calls") {
+        Some(Value::Array(calls)) => calls.as_slice(),
+        Some(_) | None => &[],
+    };
+    let call = |(index, call): (usize, &Value)| {
+        let name = call.pointer("/function/name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| missing("choices[0].message.tool_calls[].function.name"))?;
+        let id = call.get("id").and_then(Value::as_str);
+        let input = match call.pointer("/function/arguments") {
+            Some(Value::String(text)) => arguments(text),
+            // Some servers give the object itself.
+            Some(object) => object.clone(),
+            None => arguments(""),
+        };
+        Ok(Block::ToolUse {
+            id: id.map_or_else(|| format!("call{index}"), str::to_owned),
+            name: name.to_owned(),
+            input,
+        })
+    };
+    calls.iter().enumerate().map(call).collect()
 }
 
 fn joined(parts: &[Value]) -> String {
@@ -145,10 +175,11 @@ mod tests {
     use super::*;
 
     fn answer(message: Value, reason: &str) -> Result<AgentReply, AgentError> {
-        read(&json!({
+        let answer = read(&json!({
             "choices": [{"index": 0, "message": message, "finish_reason": reason}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 5},
-        }))
+        }));
+        answer.and_then(Answer::words)
     }
 
     #[test]

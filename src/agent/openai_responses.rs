@@ -1,18 +1,21 @@
 //! OpenAI's Responses.
 
 use async_trait::async_trait;
+use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Conversation, Endpoint, exchange, missing, permanent, tokens, transient},
+    exchange::{Conversation, Endpoint, missing, permanent, tokens, transient},
+    steps::{self, Answer, arguments},
 };
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
     http_client::HttpSetupError,
     replay::Family,
+    transcript::Block,
 };
 
 /// Asks a model by Responses.
@@ -53,19 +56,25 @@ impl Agent for OpenAiResponses {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let endpoint = &self.endpoint;
-        let mut request = endpoint
-            .client
-            .post(endpoint.url.clone())
-            .json(&self.conversation.body(&endpoint.settings, turn));
-        if let Some(key) = &endpoint.api_key {
-            request = request.bearer_auth(key.expose_secret());
-        }
-        read(&exchange(request, cancel).await?)
+        let authorised = |request: RequestBuilder| {
+            Ok(match &self.endpoint.api_key {
+                Some(key) => request.bearer_auth(key.expose_secret()),
+                None => request,
+            })
+        };
+        steps::reply(
+            &self.endpoint,
+            &self.conversation,
+            turn,
+            cancel,
+            authorised,
+            read,
+        )
+        .await
     }
 }
 
-fn read(answer: &Value) -> Result<AgentReply, AgentError> {
+fn read(answer: &Value) -> Result<Answer, AgentError> {
     if word(answer, "/status") == Some("failed") {
         return Err(failed(answer));
     }
@@ -73,45 +82,31 @@ fn read(answer: &Value) -> Result<AgentReply, AgentError> {
         .get("output")
         .and_then(Value::as_array)
         .ok_or_else(|| missing("output"))?;
-    let mut texts = Vec::new();
-    let mut refused = false;
+    let mut said = Said::default();
     for item in items {
         match word(item, "/type") {
-            Some("message") => {}
-            Some("function_call") => {
-                return Err(permanent(
-                    "the model's answer has a `function_call`, though no tool was offered",
-                ));
+            Some("message") => said.message(item)?,
+            Some("function_call") => said.call(item)?,
+            // Without its content the server looks for an item that it was asked not to keep.
+            Some("reasoning") if item.get("encrypted_content").is_some() => {
+                said.blocks.push(Block::Opaque(item.clone()));
             }
-            Some(_) => continue,
+            Some(_) => {}
             None => return Err(missing("output[].type")),
         }
-        let parts = item
-            .get("content")
-            .and_then(Value::as_array)
-            .ok_or_else(|| missing("output[].content"))?;
-        for part in parts {
-            match word(part, "/type") {
-                Some("output_text") => {
-                    let text = word(part, "/text");
-                    texts.push(text.ok_or_else(|| missing("output[].content[].text"))?);
-                }
-                Some("refusal") => refused = true,
-                Some(_) | None => {}
+    }
+    let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
+    let is_nothing = said.text.trim().is_empty() && !said.blocks.iter().any(is_call);
+    Ok(Answer {
+        nothing: is_nothing.then(|| {
+            if said.refused {
+                permanent("the model refused to answer (`refusal`)")
+            } else {
+                without_words(answer)
             }
-        }
-    }
-    let text = texts.concat();
-    if text.trim().is_empty() {
-        return Err(if refused {
-            permanent("the model refused to answer (`refusal`)")
-        } else {
-            without_words(answer)
-        });
-    }
-    Ok(AgentReply {
-        interior: Vec::new(),
-        text,
+        }),
+        blocks: said.blocks,
+        text: said.text,
         usage: answer
             .get("usage")
             .filter(|usage| usage.is_object())
@@ -120,6 +115,48 @@ fn read(answer: &Value) -> Result<AgentReply, AgentError> {
                 output_tokens: tokens(usage, "output_tokens"),
             }),
     })
+}
+
+/// What the items of an answer say, as they are read.
+#[derive(Default)]
+struct Said {
+    blocks: Vec<Block>,
+    text: String,
+    refused: bool,
+}
+
+impl Said {
+    fn message(&mut self, item: &Value) -> Result<(), AgentError> {
+        let parts = item
+            .get("content")
+            .and_then(Value::as_array)
+            .ok_or_else(|| missing("output[].content"))?;
+        for part in parts {
+            match word(part, "/type") {
+                Some("output_text") => {
+                    let text = word(part, "/text");
+                    let text = text.ok_or_else(|| missing("output[].content[].text"))?;
+                    self.text.push_str(text);
+                    let text = text.to_owned();
+                    self.blocks.push(Block::Text { text });
+                }
+                Some("refusal") => self.refused = true,
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, item: &Value) -> Result<(), AgentError> {
+        let name = word(item, "/name").ok_or_else(|| missing("output[].name"))?;
+        let id = word(item, "/call_id").ok_or_else(|| missing("output[].call_id"))?;
+        self.blocks.push(Block::ToolUse {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            input: arguments(word(item, "/arguments").unwrap_or_default()),
+        });
+        Ok(())
+    }
 }
 
 fn word<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -158,9 +195,13 @@ mod tests {
 
     use super::*;
 
+    fn spoken(answer: &Value) -> Result<AgentReply, AgentError> {
+        read(answer).and_then(Answer::words)
+    }
+
     #[test]
     fn an_answer_is_the_text_of_its_messages_and_its_counts() {
-        let reply = read(&json!({
+        let reply = spoken(&json!({
             "status": "completed",
             "output": [
                 {"type": "reasoning", "id": "r", "summary": []},
@@ -213,7 +254,7 @@ mod tests {
             (failed("server_error"), "failed", false),
         ];
         for (answer, part, permanent) in table {
-            let error = read(&answer).unwrap_err();
+            let error = spoken(&answer).unwrap_err();
             assert!(error.to_string().contains(part), "{answer}: {error}");
             assert_eq!(
                 matches!(error, AgentError::Permanent { .. }),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Family, Message, to_json, tools_called};
+use super::{Family, Message, Tool, ToolCalls, to_json, tools_called};
 
 /// Anthropic's API demands a number.
 const ANTHROPIC_MAX_TOKENS: u32 = 4096;
@@ -18,9 +18,14 @@ pub struct Settings<'a> {
     pub max_tokens: Option<u32>,
     /// The sampling temperature; the provider's default if `None`.
     pub temperature: Option<f64>,
+    /// The tools that are declared, always in this order: they stand before the conversation in
+    /// what a provider caches.
+    pub tools: &'a [Tool],
+    /// Whether the answer may call them.
+    pub tool_calls: ToolCalls,
 }
 
-/// The JSON body of a request for the next answer. No tool may be called.
+/// The JSON body of a request for the next answer.
 pub fn request(messages: &[Message], family: Family, settings: &Settings<'_>) -> Value {
     let list = to_json(messages, family);
     match family {
@@ -38,6 +43,12 @@ fn chat(list: Vec<Value>, settings: &Settings<'_>) -> Value {
     let mut body = json!({"model": settings.model, "messages": messages});
     // The older name of the limit, which every server knows.
     set_limits(&mut body, settings, "max_tokens");
+    let function = |tool: &Tool| {
+        json!({"type": "function", "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+        }})
+    };
+    offer(&mut body, settings, function);
     body
 }
 
@@ -50,7 +61,25 @@ fn responses(items: Vec<Value>, settings: &Settings<'_>) -> Value {
         "store": false,
     });
     set_limits(&mut body, settings, "max_output_tokens");
+    let function = |tool: &Tool| {
+        json!({
+            "type": "function", "name": tool.name, "description": tool.description,
+            "parameters": tool.parameters, "strict": false,
+        })
+    };
+    offer(&mut body, settings, function);
     body
+}
+
+/// Declares tools as OpenAI's APIs do, where there are any.
+fn offer(body: &mut Value, settings: &Settings<'_>, spelled: impl Fn(&Tool) -> Value) {
+    if settings.tools.is_empty() {
+        return;
+    }
+    body["tools"] = settings.tools.iter().map(spelled).collect();
+    if settings.tool_calls == ToolCalls::Forbidden {
+        body["tool_choice"] = json!("none");
+    }
 }
 
 fn anthropic(messages: Vec<Value>, tools: &[&str], settings: &Settings<'_>) -> Value {
@@ -63,11 +92,20 @@ fn anthropic(messages: Vec<Value>, tools: &[&str], settings: &Settings<'_>) -> V
     if let Some(temperature) = settings.temperature {
         body["temperature"] = json!(temperature);
     }
-    // A history with tool calls is refused unless their tools are declared; none may be called.
-    if !tools.is_empty() {
-        let tool = |name: &&str| json!({"name": name, "input_schema": {"type": "object"}});
-        body["tools"] = tools.iter().map(tool).collect();
-        body["tool_choice"] = json!({"type": "none"});
+    let offered = settings.tools.iter().map(|tool| {
+        json!({
+            "name": tool.name, "description": tool.description, "input_schema": tool.parameters,
+        })
+    });
+    // A history with tool calls is refused unless their tools are declared, also those of old.
+    let of_old = not_offered(tools, settings.tools)
+        .map(|name| json!({"name": name, "input_schema": {"type": "object"}}));
+    let declared: Vec<Value> = offered.chain(of_old).collect();
+    if !declared.is_empty() {
+        body["tools"] = Value::Array(declared);
+        if settings.tools.is_empty() || settings.tool_calls == ToolCalls::Forbidden {
+            body["tool_choice"] = json!({"type": "none"});
+        }
     }
     body
 }
@@ -82,7 +120,24 @@ fn gemini(contents: Vec<Value>, settings: &Settings<'_>) -> Value {
     if limits != json!({}) {
         body["generationConfig"] = limits;
     }
+    if !settings.tools.is_empty() {
+        let declarations: Vec<Value> = settings.tools.iter().map(gemini_declaration).collect();
+        body["tools"] = json!([{"functionDeclarations": declarations}]);
+        if settings.tool_calls == ToolCalls::Forbidden {
+            body["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
+        }
+    }
     body
+}
+
+/// Gemini refuses an object without properties; a tool that takes nothing has no schema.
+fn gemini_declaration(tool: &Tool) -> Value {
+    let mut declaration = json!({"name": tool.name, "description": tool.description});
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    if properties.is_some_and(|properties| !properties.is_empty()) {
+        declaration["parameters"] = tool.parameters.clone();
+    }
+    declaration
 }
 
 fn bedrock(messages: Vec<Value>, tools: &[&str], settings: &Settings<'_>) -> Value {
@@ -93,14 +148,28 @@ fn bedrock(messages: Vec<Value>, tools: &[&str], settings: &Settings<'_>) -> Val
         body["inferenceConfig"] = limits;
     }
     // As for Anthropic; this API has no way to say that none may be called.
-    if !tools.is_empty() {
-        let tool = |name: &&str| {
-            let schema = json!({"json": {"type": "object"}});
-            json!({"toolSpec": {"name": name, "inputSchema": schema}})
-        };
-        body["toolConfig"] = json!({"tools": tools.iter().map(tool).collect::<Vec<_>>()});
+    let offered = settings.tools.iter().map(|tool| {
+        json!({"toolSpec": {
+            "name": tool.name, "description": tool.description,
+            "inputSchema": {"json": tool.parameters},
+        }})
+    });
+    let of_old = not_offered(tools, settings.tools).map(|name| {
+        let schema = json!({"json": {"type": "object"}});
+        json!({"toolSpec": {"name": name, "inputSchema": schema}})
+    });
+    let declared: Vec<Value> = offered.chain(of_old).collect();
+    if !declared.is_empty() {
+        body["toolConfig"] = json!({"tools": declared});
     }
     body
+}
+
+/// Tools that a history has called and that are not offered now.
+fn not_offered<'a>(called: &'a [&'a str], offered: &'a [Tool]) -> impl Iterator<Item = &'a str> {
+    let is_offered = |name: &str| offered.iter().any(|tool| tool.name == name);
+    let called = called.iter().copied();
+    called.filter(move |name| !is_offered(name))
 }
 
 fn set_limits(place: &mut Value, settings: &Settings<'_>, max_tokens: &str) {

@@ -2,7 +2,7 @@
 
 use super::window;
 use crate::{
-    agent::{AgentTurn, EffectReporter},
+    agent::{AgentTurn, EffectReporter, Toolbox},
     directory::Directory,
     ids::{AgentName, IdempotencyKey, SessionKey},
     job::{ChatContext, Deliver, Job, Mode},
@@ -80,6 +80,7 @@ pub async fn ask_for_run(
         history,
         prompt,
         effects,
+        tools: Toolbox::default(),
     })
 }
 
@@ -119,6 +120,7 @@ pub async fn ask_for_turn(
         prompt: vec![prompt],
         // A turn that a person asked for is theirs to ask for again.
         effects: EffectReporter::detached(),
+        tools: Toolbox::default(),
     })
 }
 

@@ -13,7 +13,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::JobsFile,
     directory::{AgentConfig, AgentKind, Chat, ModelEndpoint},
-    replay::{self, Family, Settings},
+    replay::{self, Family, Settings, ToolCalls},
     session,
 };
 
@@ -68,6 +68,8 @@ fn request(
         system: &system,
         max_tokens: endpoint.and_then(|endpoint| endpoint.max_tokens),
         temperature: endpoint.and_then(|endpoint| endpoint.temperature),
+        tools: &[],
+        tool_calls: ToolCalls::Allowed,
     };
     replay::request(&messages, family, &settings)
 }
