@@ -1,11 +1,18 @@
 //! Chats, channels and agents as data: what the jobs file names besides jobs.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AgentName, ChannelName, ChatKind, ChatName, SessionKey};
+
+mod permission;
+
+pub use permission::Permission;
 
 /// Everything a job can refer to by name.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,6 +23,8 @@ pub struct Directory {
     pub channels: BTreeMap<ChannelName, ChannelConfig>,
     /// `[agents.NAME]`.
     pub agents: BTreeMap<AgentName, AgentConfig>,
+    /// `timezone`: the zone of jobs that do not name their own.
+    pub timezone: Option<String>,
 }
 
 impl Directory {
@@ -101,6 +110,8 @@ pub struct AgentConfig {
     pub system: Option<String>,
     /// How history is replayed to it.
     pub replay: ReplayMode,
+    /// What it may do besides answering.
+    pub tools: BTreeSet<Permission>,
 }
 
 /// Which form of a person's messages a model is given.

@@ -10,5 +10,7 @@ mod window;
 
 pub use agents::Agents;
 pub use ask::{AskError, ask_for_run, ask_for_turn};
-pub use reply::{AnsweredHere, SILENCE, Said, run_rows, said, turn_rows};
+pub use reply::{
+    AnsweredHere, SILENCE, Said, run_rows, said, turn_rows, unanswered_rows, unanswered_turn_rows,
+};
 pub use window::recall;

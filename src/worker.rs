@@ -19,6 +19,7 @@ mod recover;
 mod reset;
 mod run;
 mod services;
+mod tools;
 mod trouble;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -41,6 +42,8 @@ pub use housekeeping::HousekeepingError;
 pub use journal::Journal;
 pub use run::{ApplyError, Stop, Ticks, WorkerHandle, WorkerRequest};
 pub use services::Services;
+#[cfg(feature = "cli")]
+pub(crate) use tools::tools_in_chat;
 
 use absorb::Completion;
 use guard::Guard;

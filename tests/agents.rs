@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chatcron::{
     agent::{
-        Agent, AgentError, AgentTurn, EffectReporter, anthropic::Anthropic, gemini::Gemini,
-        openai::OpenAi, openai_responses::OpenAiResponses,
+        Agent, AgentError, AgentTurn, EffectReporter, Toolbox, anthropic::Anthropic,
+        gemini::Gemini, openai::OpenAi, openai_responses::OpenAiResponses,
     },
     directory::{ChatDialect, ModelEndpoint},
     ids::{AgentName, IdempotencyKey, JobId, RunId, SessionKey},

@@ -56,12 +56,7 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Adapters that other adapters may use: what two of them have in common.
-const SHARED_BY_ADAPTERS: &[&str] = &[
-    "http_client",
-    "agent/exchange",
-    "agent/steps",
-    "store/sql",
-];
+const SHARED_BY_ADAPTERS: &[&str] = &["http_client", "agent/exchange", "agent/steps", "store/sql"];
 
 /// The only files that make adapters: agents and channels, and the store.
 const WIRING: &[&str] = &["cli/wiring", "cli/database", "cli/database/lock"];

@@ -4,12 +4,16 @@
 //! {"fault": {"service": "telegram", "kind": "hang", "show": true, "times": 2, "chat": "-1001"}}
 //! {"fault": {"service": "telegram", "kind": "status", "status": 429, "retry_after": 3}}
 //! {"reply": {"service": "openai", "text": "Hello", "delay_ms": 100}}
+//! {"reply": {"service": "openai", "calls": [{"name": "pause_job", "arguments": {"job": "$posted-by"}}]}}
 //! {"clear": {}}
 //! ```
 //!
 //! A fault applies to the next `times` requests of its service that are about its `chat` (Telegram,
 //! webhook) or are anything at all; faults wait in line. With `show`, the service first does what
 //! it was asked: the message is shown, and the sender does not learn of it.
+//!
+//! In the arguments of a call `$posted-by` stands for the job that the last posting note of the
+//! request names. Arguments that are a text are given as they are, also where that is no JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,7 +102,19 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Reply {
     pub(crate) service: Service,
+    #[serde(default)]
     pub(crate) text: String,
+    /// The tools that it calls beside its words.
+    #[serde(default)]
+    pub(crate) calls: Vec<Call>,
     #[serde(default)]
     pub(crate) delay_ms: u64,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) arguments: Value,
 }

@@ -14,6 +14,8 @@ use crate::{
     state::{Fakes, Received},
 };
 
+mod calls;
+
 /// What a model's server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Api {
@@ -63,12 +65,20 @@ pub(crate) async fn answer(fakes: &Fakes, request: &Received) -> Response {
     if let Some(reply) = &reply {
         tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
     }
-    let text = match reply {
-        Some(reply) => reply.text,
+    let calls = reply.as_ref().map_or(&[][..], |reply| &reply.calls);
+    let calls: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(index, call)| calls::spelled(api, call, index, messages))
+        .collect();
+    let text = match &reply {
+        Some(reply) => reply.text.clone(),
         None if fakes.numbered => numbered(&last_words(messages), fakes.next_answer()),
         None => last_words(messages),
     };
-    Json(body(api, request, &text)).into_response()
+    let mut answer = body(api, request, &text);
+    calls::add(api, &mut answer, &text, calls);
+    Json(answer).into_response()
 }
 
 fn body(api: Api, request: &Received, text: &str) -> Value {

@@ -185,7 +185,7 @@ mod tests {
             (json!({"content": [{"type": "text"}]}), "text", true),
             (
                 json!({"content": [{"type": "tool_use", "id": "x"}]}),
-                "tool_use",
+                "content[].name",
                 true,
             ),
             (
@@ -209,5 +209,27 @@ mod tests {
             assert!(error.to_string().contains(part), "{error}");
             assert_eq!(matches!(error, AgentError::Permanent { .. }), permanent);
         }
+    }
+
+    #[test]
+    fn a_call_is_read_behind_the_thinking_that_led_to_it() {
+        let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+        let answer = read(&json!({"content": [
+            thinking,
+            {"type": "text", "text": "One moment."},
+            {"type": "tool_use", "id": "c1", "name": "look", "input": {"q": 1}},
+        ], "stop_reason": "tool_use"}));
+        let expected = [
+            Block::Opaque(thinking),
+            Block::Text {
+                text: "One moment.".to_owned(),
+            },
+            Block::ToolUse {
+                id: "c1".to_owned(),
+                name: "look".to_owned(),
+                input: json!({"q": 1}),
+            },
+        ];
+        assert_eq!(answer.unwrap().blocks, expected);
     }
 }

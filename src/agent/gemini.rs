@@ -212,8 +212,8 @@ mod tests {
             (parts(json!("words")), "content.parts", true),
             (parts(json!([{"text": 5}])), "parts[].text", true),
             (
-                parts(json!([{"functionCall": {"name": "x"}}])),
-                "functionCall",
+                parts(json!([{"functionCall": {"args": {}}}])),
+                "functionCall.name",
                 true,
             ),
             (ended("SAFETY"), "withheld", true),
@@ -230,5 +230,29 @@ mod tests {
                 "{answer}"
             );
         }
+    }
+
+    #[test]
+    fn a_call_keeps_its_signature_and_gets_an_id() {
+        let call = json!({"functionCall": {"name": "look", "args": {"q": "x"}},
+            "thoughtSignature": "s1"});
+        let answer = read(&json!({"candidates": [
+            {"content": {"parts": [{"text": "One moment."}, call, {"functionCall": {"name": "look"}}]}}
+        ]}));
+        let used = |id: &str, input: Value| Block::ToolUse {
+            id: id.to_owned(),
+            name: "look".to_owned(),
+            input,
+        };
+        let signature = json!({"type": "thought_signature", "signature": "s1"});
+        let expected = [
+            Block::Text {
+                text: "One moment.".to_owned(),
+            },
+            Block::Opaque(signature),
+            used("call1", json!({"q": "x"})),
+            used("call2", json!({})),
+        ];
+        assert_eq!(answer.unwrap().blocks, expected);
     }
 }

@@ -204,9 +204,18 @@ mod tests {
             assert!(matches!(error, AgentError::Permanent { .. }), "{error}");
             assert!(error.to_string().contains(part), "{error}");
         };
-        permanent(read(&json!({"object": "list"})), "choices[0]");
-        permanent(read(&json!({"choices": []})), "choices[0]");
-        permanent(read(&json!({"choices": [{"text": "old"}]})), "message");
+        permanent(
+            read(&json!({"object": "list"})).and_then(Answer::words),
+            "choices[0]",
+        );
+        permanent(
+            read(&json!({"choices": []})).and_then(Answer::words),
+            "choices[0]",
+        );
+        permanent(
+            read(&json!({"choices": [{"text": "old"}]})).and_then(Answer::words),
+            "message",
+        );
         permanent(answer(json!({"content": 5}), "stop"), "content");
         permanent(
             answer(
@@ -219,5 +228,34 @@ mod tests {
         permanent(answer(json!({"content": ""}), "content_filter"), "withheld");
         let empty = answer(json!({"content": " "}), "stop").unwrap_err();
         assert!(matches!(empty, AgentError::Transient { .. }));
+    }
+
+    #[test]
+    fn calls_are_read_beside_words_whatever_their_arguments() {
+        let call = |id: &str, arguments: Value| {
+            json!({"id": id, "type": "function",
+            "function": {"name": "look", "arguments": arguments}})
+        };
+        let calls = [
+            call("c1", json!("{\"q\":1}")),
+            call("c2", json!("")),
+            call("c3", json!("{broken")),
+        ];
+        let answer = read(&json!({"choices": [{"message":
+            {"content": "One moment.", "tool_calls": calls}}]}));
+        let used = |id: &str, input: Value| Block::ToolUse {
+            id: id.to_owned(),
+            name: "look".to_owned(),
+            input,
+        };
+        let expected = [
+            Block::Text {
+                text: "One moment.".to_owned(),
+            },
+            used("c1", json!({"q": 1})),
+            used("c2", json!({})),
+            used("c3", json!("{broken")),
+        ];
+        assert_eq!(answer.unwrap().blocks, expected);
     }
 }

@@ -243,7 +243,7 @@ mod tests {
             ),
             (
                 json!({"output": [{"type": "function_call"}]}),
-                "function_call",
+                "output[].name",
                 true,
             ),
             (ended("max_output_tokens"), "max_tokens", true),
@@ -262,5 +262,27 @@ mod tests {
                 "{answer}"
             );
         }
+    }
+
+    #[test]
+    fn a_call_is_read_with_the_reasoning_that_can_come_back() {
+        let kept = json!({"type": "reasoning", "encrypted_content": "e"});
+        let answer = read(&json!({"output": [
+            {"type": "reasoning", "summary": []},
+            kept,
+            {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"q\":1}"},
+            {"type": "function_call", "call_id": "c2", "name": "look", "arguments": "{broken"},
+        ]}));
+        let used = |id: &str, input: Value| Block::ToolUse {
+            id: id.to_owned(),
+            name: "look".to_owned(),
+            input,
+        };
+        let expected = [
+            Block::Opaque(kept),
+            used("c1", json!({"q": 1})),
+            used("c2", json!("{broken")),
+        ];
+        assert_eq!(answer.unwrap().blocks, expected);
     }
 }

@@ -86,14 +86,3 @@ impl fmt::Debug for Toolbox {
         f.debug_list().entries(names).finish()
     }
 }
-
-/// Two boxes are equal if they are the same one, or both are empty.
-impl PartialEq for Toolbox {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        }
-    }
-}

@@ -1,6 +1,10 @@
 //! Chats, channels and agents from their tables.
 
-use std::{collections::HashMap, ops::Range, path::PathBuf};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    path::PathBuf,
+};
 
 use super::{
     fields::{Entry, Fields},
@@ -12,7 +16,7 @@ use super::{
 use crate::{
     directory::{
         AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, ModelEndpoint,
-        ReplayMode, SecretSource,
+        Permission, ReplayMode, SecretSource,
     },
     ids::{AgentName, ChannelName, ChatKind, ChatName, SessionKey},
 };
@@ -77,6 +81,7 @@ pub(super) fn build(reader: &mut Reader<'_>, file: &Fields, defaults: &Fields) -
             }
         }
     }
+    known.directory.timezone = file.owned_text("timezone");
     if let Some(found) = defaults.spanned_text("alert_to") {
         let _ = known.chat(reader, found);
     }
@@ -142,7 +147,23 @@ fn agent(reader: &mut Reader<'_>, entry: &Entry) -> Option<AgentConfig> {
             Some("framed") => ReplayMode::Framed,
             Some(_) | None => ReplayMode::Clean,
         },
+        tools: tools(entry.kind, fields),
     })
+}
+
+/// A server of strict chat templates need not know of tools, and is offered none unless the file
+/// says so.
+fn tools(kind: Option<&str>, fields: &Fields) -> BTreeSet<Permission> {
+    if fields.has("tools") {
+        let words = fields.texts("tools");
+        let known = words.iter().filter_map(|word| Permission::of_word(word));
+        return known.collect();
+    }
+    match kind {
+        Some("openai") if dialect(fields) == ChatDialect::Strict => BTreeSet::new(),
+        Some("openai" | "openai-responses" | "anthropic" | "gemini") => Permission::standard(),
+        Some(_) | None => BTreeSet::new(),
+    }
 }
 
 fn dialect(fields: &Fields) -> ChatDialect {

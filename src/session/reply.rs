@@ -74,6 +74,21 @@ pub fn turn_rows(turn: &AgentTurn, reply: &AgentReply) -> Vec<EntryDraft> {
     rows
 }
 
+/// The rows of a run's attempt that called tools and came to no answer: what was asked, and what it
+/// did. None of them is ever recalled.
+pub fn unanswered_rows(turn: &AgentTurn, called: Vec<NewEntry>) -> Vec<EntryDraft> {
+    if called.is_empty() {
+        return Vec::new();
+    }
+    let entries = turn.prompt.iter().cloned().chain(called).collect();
+    drafts(turn, entries, Visibility::Internal)
+}
+
+/// The same of a person's turn, whose words have their row already.
+pub fn unanswered_turn_rows(turn: &AgentTurn, called: Vec<NewEntry>) -> Vec<EntryDraft> {
+    drafts(turn, called, Visibility::Internal)
+}
+
 fn drafts(turn: &AgentTurn, entries: Vec<NewEntry>, visibility: Visibility) -> Vec<EntryDraft> {
     let trigger_source: TriggerSource = turn.trigger;
     entries

@@ -11,12 +11,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent::{AgentError, AgentReply, AgentTurn, EffectReporter},
     clock::Clock,
+    directory::Chat,
     job::{Late, Mode, OnUnknown},
     message::{Destination, Origin, Payload},
     occurrence::{FailReason, OccurrenceRef},
     outbound::{Author, compose},
     policy::{AttemptResult, outbox::LateRule},
-    session::{AnsweredHere, AskError, Said, ask_for_run, ask_for_turn, run_rows, said, turn_rows},
+    session::{
+        AnsweredHere, AskError, Said, ask_for_run, ask_for_turn, run_rows, said, turn_rows,
+        unanswered_rows, unanswered_turn_rows,
+    },
     store::{
         AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, LateNotice, NewMessage, PostedBy, Store,
         TurnEnd, TurnResult,
@@ -24,7 +28,11 @@ use crate::{
     transcript::TriggerSource,
 };
 
-use super::{Services, recover::ended};
+use super::{
+    Journal, Services,
+    recover::ended,
+    tools::{Place, TurnTools},
+};
 
 /// How long an agent that was asked to stop may take before it is abandoned.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -35,6 +43,7 @@ pub(super) struct Call {
     pub(super) store_id: Arc<str>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) services: Arc<Services>,
+    pub(super) journal: Option<Arc<Journal>>,
 }
 
 /// What an attempt of a run came to.
@@ -62,38 +71,44 @@ struct Unanswered {
 
 /// Makes one attempt of a run.
 pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken) -> RunDone {
+    let directory = &call.services.directory;
     let effects = EffectReporter::of_run(call.store.clone(), run, call.clock.clone());
-    let tried = try_run(call, run, effects.clone(), cancel).await;
+    let asked = ask_for_run(call.store.as_ref(), directory, run, effects.clone()).await;
+    let mut turn = match asked {
+        Ok(turn) => turn,
+        Err(error) => return failed(run, error.into()),
+    };
+    let tools = TurnTools::new(call, Place::of_run(&turn.agent, &run.job, directory));
+    tools.equip(&mut turn);
+    let asked = ask(call, &turn, run.job.policies.timeout, cancel).await;
     // An agent that was abandoned may still be at work: it has no more effects by its own leave.
     effects.close().await;
-    match tried {
-        Ok(done) => done,
+    match asked {
+        Ok(reply) => answered(call, run, &turn, reply),
         Err(unanswered) => {
-            let result = AttemptResult::Failed(unanswered.reason);
-            RunDone {
-                result,
-                end: AttemptEnd {
-                    error: Some(unanswered.words),
-                    ..ended(run, AttemptFate::Ended(result))
-                },
-            }
+            let mut done = failed(run, unanswered);
+            done.end.entries = unanswered_rows(&turn, tools.rows());
+            done
         }
     }
 }
 
-async fn try_run(
-    call: &Call,
-    run: &ClaimedRun,
-    effects: EffectReporter,
-    cancel: CancellationToken,
-) -> Result<RunDone, Unanswered> {
-    let services = &call.services;
-    let turn = ask_for_run(call.store.as_ref(), &services.directory, run, effects).await?;
-    let reply = ask(call, &turn, run.job.policies.timeout, cancel).await?;
+fn failed(run: &ClaimedRun, unanswered: Unanswered) -> RunDone {
+    let result = AttemptResult::Failed(unanswered.reason);
+    RunDone {
+        result,
+        end: AttemptEnd {
+            error: Some(unanswered.words),
+            ..ended(run, AttemptFate::Ended(result))
+        },
+    }
+}
+
+fn answered(call: &Call, run: &ClaimedRun, turn: &AgentTurn, reply: AgentReply) -> RunDone {
     let (message, has_result) = match said(&reply.text) {
         Said::Nothing => (None, false),
         Said::Words(words) => {
-            let message = message_of_run(call, run, &turn, words);
+            let message = message_of_run(call, run, turn, words);
             // Kept in run history, where there is nowhere to send it.
             let has_result = message.is_some() || run.destination.is_none();
             (message, has_result)
@@ -109,13 +124,13 @@ async fn try_run(
         Mode::Background { .. } => AnsweredHere::No,
     };
     let end = AttemptEnd {
-        entries: run_rows(&turn, &reply, answered_here),
+        entries: run_rows(turn, &reply, answered_here),
         output: Some(reply.text),
         usage: reply.usage,
         message,
         ..ended(run, AttemptFate::Ended(result))
     };
-    Ok(RunDone { result, end })
+    RunDone { result, end }
 }
 
 fn message_of_run(
@@ -183,57 +198,67 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
         message: None,
         diagnostics: Vec::new(),
     };
-    match try_turn(call, turn, cancel).await {
-        Ok((asked, reply, message)) => TurnEnd {
+    let directory = &call.services.directory;
+    let mut asked = match ask_for_turn(call.store.as_ref(), directory, turn).await {
+        Ok(asked) => asked,
+        Err(error) => return unanswered_turn(blank, error.into()),
+    };
+    let chat = directory.chat_of_session(&turn.session_key);
+    let place = Place {
+        agent: asked.agent.clone(),
+        chat: chat.cloned(),
+        job: None,
+    };
+    let tools = TurnTools::new(call, place);
+    tools.equip(&mut asked);
+    match ask(call, &asked, call.services.turn_timeout, cancel).await {
+        Ok(reply) => TurnEnd {
             entries: turn_rows(&asked, &reply),
             usage: reply.usage,
-            message,
-            ..blank
-        },
-        Err(Unanswered {
-            reason: FailReason::Interrupted,
-            ..
-        }) => TurnEnd {
-            result: TurnResult::Requeued,
+            message: message_of_turn(call, turn, &asked, chat, said(&reply.text)),
             ..blank
         },
         Err(unanswered) => TurnEnd {
-            result: TurnResult::Failed {
-                error: unanswered.words,
-            },
-            ..blank
+            entries: unanswered_turn_rows(&asked, tools.rows()),
+            ..unanswered_turn(blank, unanswered)
         },
     }
 }
 
-async fn try_turn(
+fn unanswered_turn(blank: TurnEnd, unanswered: Unanswered) -> TurnEnd {
+    let result = if unanswered.reason == FailReason::Interrupted {
+        TurnResult::Requeued
+    } else {
+        TurnResult::Failed {
+            error: unanswered.words,
+        }
+    };
+    TurnEnd { result, ..blank }
+}
+
+fn message_of_turn(
     call: &Call,
     turn: &ClaimedTurn,
-    cancel: CancellationToken,
-) -> Result<(AgentTurn, AgentReply, Option<NewMessage>), Unanswered> {
-    let services = &call.services;
-    let asked = ask_for_turn(call.store.as_ref(), &services.directory, turn).await?;
-    let reply = ask(call, &asked, services.turn_timeout, cancel).await?;
-    let chat = services.directory.chat_of_session(&turn.session_key);
-    let message = match (said(&reply.text), chat) {
-        (Said::Words(words), Some(chat)) => {
-            let author = Author {
-                producer: format!("{}:turn:{}", call.store_id, turn.turn_id),
-                origin: Origin::TurnReply,
-                agent: asked.agent.clone(),
-                trigger_source: Some(turn.trigger),
-                posted_by: None,
-                run: None,
-                turn_id: Some(turn.turn_id),
-                on_unknown: OnUnknown::Hold,
-                late: None,
-            };
-            let to = Destination::Chat(chat.into());
-            compose(author, 0, to, Payload::Text(words), &services.channels)
-        }
-        (Said::Words(_) | Said::Nothing, _) => None,
+    asked: &AgentTurn,
+    chat: Option<&Chat>,
+    said: Said,
+) -> Option<NewMessage> {
+    let (Said::Words(words), Some(chat)) = (said, chat) else {
+        return None;
     };
-    Ok((asked, reply, message))
+    let author = Author {
+        producer: format!("{}:turn:{}", call.store_id, turn.turn_id),
+        origin: Origin::TurnReply,
+        agent: asked.agent.clone(),
+        trigger_source: Some(turn.trigger),
+        posted_by: None,
+        run: None,
+        turn_id: Some(turn.turn_id),
+        on_unknown: OnUnknown::Hold,
+        late: None,
+    };
+    let to = Destination::Chat(chat.into());
+    compose(author, 0, to, Payload::Text(words), &call.services.channels)
 }
 
 /// Asks the agent, within its time. One that does not stop when asked is abandoned: its late

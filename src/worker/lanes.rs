@@ -113,6 +113,7 @@ impl Worker {
             store_id: self.store_id.clone(),
             clock: self.clock.clone(),
             services: self.services.clone(),
+            journal: self.journal.clone(),
         };
         match claimed {
             Claimed::Run(run) => {

@@ -22,7 +22,7 @@ fn turn(words: &str) -> AgentTurn {
         history: Vec::new(),
         prompt: vec![NewEntry::text(Role::User, words)],
         effects: EffectReporter::detached(),
-        tools: Toolbox::default(),
+        tools: crate::agent::Toolbox::default(),
     }
 }
 

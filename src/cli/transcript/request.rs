@@ -15,6 +15,7 @@ use crate::{
     directory::{AgentConfig, AgentKind, Chat, ModelEndpoint},
     replay::{self, Family, Settings, ToolCalls},
     session,
+    worker::tools_in_chat,
 };
 
 /// What stands for the model where the chat's agent has none.
@@ -47,6 +48,7 @@ pub(super) async fn load(place: &Place, chat: &str, family: Family) -> Result<Va
         &history,
         family,
         agent(file.as_ref(), session.chat.as_ref()),
+        session.chat.as_ref(),
     ))
 }
 
@@ -58,17 +60,22 @@ fn request(
     history: &[crate::transcript::Entry],
     family: Family,
     agent: Option<&AgentConfig>,
+    chat: Option<&Chat>,
 ) -> Value {
     let mode = agent.map(|agent| agent.replay).unwrap_or_default();
     let messages = replay::project(history, &[], family, mode);
     let endpoint = agent.and_then(endpoint);
     let system = replay::system_prompt(agent.and_then(|agent| agent.system.as_deref()));
+    let tools = match (agent, chat) {
+        (Some(agent), Some(chat)) => tools_in_chat(&agent.tools, chat),
+        (_, _) => Vec::new(),
+    };
     let settings = Settings {
         model: endpoint.map_or(NO_MODEL, |endpoint| &endpoint.model),
         system: &system,
         max_tokens: endpoint.and_then(|endpoint| endpoint.max_tokens),
         temperature: endpoint.and_then(|endpoint| endpoint.temperature),
-        tools: &[],
+        tools: &tools,
         tool_calls: ToolCalls::Allowed,
     };
     replay::request(&messages, family, &settings)

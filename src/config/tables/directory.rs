@@ -1,9 +1,12 @@
 //! The keys of chats, channels, agents and retention.
 
 use super::{key, later, required};
-use crate::config::{
-    keys::{Key, Rule, Shape, Shortest, Table},
-    problem::Code,
+use crate::{
+    config::{
+        keys::{Key, Rule, Shape, Shortest, Table},
+        problem::Code,
+    },
+    directory::Permission,
 };
 
 pub(super) static CHAT: Table = Table {
@@ -153,7 +156,18 @@ const ANY_AGENT: &[Key] = &[
         },
         "Whether a person's earlier messages are given as words alone, or with a connector's framing. Default: clean.",
     ),
-    later("tools", "What the agent may do."),
+];
+
+/// What may stand in `tools`, in the order in which it is documented.
+const TOOLS: &[&str] = &[
+    Permission::ListJobs.as_str(),
+    Permission::PauseJob.as_str(),
+    Permission::ResumeJob.as_str(),
+    Permission::CreateJob.as_str(),
+    Permission::DeleteJob.as_str(),
+    Permission::NextCheck.as_str(),
+    Permission::AnyJob.as_str(),
+    Permission::CreateInBackground.as_str(),
 ];
 
 static ECHO: Table = Table {
@@ -219,6 +233,17 @@ const MODEL: &[Key] = &[
         "temperature",
         Shape::Number { min: 0.0, max: 2.0 },
         "The sampling temperature.",
+    ),
+    key(
+        "tools",
+        Shape::ListOrEmpty(&Shape::Word {
+            accepted: TOOLS,
+            later: &[
+                Permission::SendMessage.as_str(),
+                Permission::AnyChat.as_str(),
+            ],
+        }),
+        "What the agent may do besides answering. Default: list_jobs, pause_job, resume_job; nothing with the dialect `strict`.",
     ),
 ];
 
