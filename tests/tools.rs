@@ -13,7 +13,7 @@ use chatcron::{
     },
     directory::ModelEndpoint,
     ids::JobId,
-    store::{JobSource, Store, StoredJob, WindowOf},
+    store::{JobSource, StoredJob, WindowOf},
     transcript::{Block, Content, Visibility},
     worker::Worker,
 };
