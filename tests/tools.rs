@@ -4,6 +4,8 @@
 
 #[path = "support/fakes.rs"]
 mod fakes;
+#[path = "support/validators.rs"]
+mod validators;
 #[path = "support/world.rs"]
 mod world;
 
@@ -13,6 +15,7 @@ use chatcron::{
     },
     directory::ModelEndpoint,
     ids::JobId,
+    replay::Family,
     store::{JobSource, StoredJob, WindowOf},
     transcript::{Block, Content, Visibility},
     worker::Worker,
@@ -65,6 +68,7 @@ struct Scene {
     fakes: Fakes,
     world: World,
     channel: TestChannel,
+    kind: String,
     service: &'static str,
 }
 
@@ -101,8 +105,14 @@ impl Scene {
             world: world.with_channel("phone", channel.clone()),
             fakes,
             channel,
+            kind: kind.to_owned(),
             service,
         }
+    }
+
+    fn family(&self) -> Family {
+        let named = |family: &Family| family.as_str() == self.kind;
+        Family::ALL.into_iter().find(named).unwrap()
     }
 
     async fn openai(tools: &str) -> Self {
@@ -234,6 +244,11 @@ async fn stop_this_pauses_the_job_that_the_note_names() {
                 .to_string()
                 .contains("job `budget` is paused")
         );
+
+        for request in &requests {
+            let checked = validators::check(scene.family(), &request["json"]);
+            assert_eq!(checked, Ok(()), "{kind}: {:#}", request["json"]);
+        }
 
         // The next turn sees what was done, and the beginning of its request is as it was.
         scene.says("Yes.");
