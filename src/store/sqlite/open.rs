@@ -18,6 +18,10 @@ const STATEMENTS_CACHED: usize = 200;
 /// it). A batch touches the newest pages of some twenty indexes, and 2 MiB do not hold them.
 const WRITER_CACHE: &str = "-16384";
 
+/// How many rows the driver's thread reads ahead: a batch has up to 512, and a thread that waits
+/// after every few is woken as often.
+const ROWS_AHEAD: usize = 1024;
+
 /// How many pages the log may have before a commit copies them into the file and waits for that.
 const LOG_PAGES: &str = "4000";
 
@@ -40,6 +44,7 @@ pub(super) fn writing(path: &Path) -> SqliteConnectOptions {
         .pragma("wal_autocheckpoint", LOG_PAGES)
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENTS_CACHED)
+        .row_buffer_size(ROWS_AHEAD)
 }
 
 fn reading(path: &Path, mode: OpenMode) -> SqliteConnectOptions {
@@ -48,6 +53,7 @@ fn reading(path: &Path, mode: OpenMode) -> SqliteConnectOptions {
         .read_only(mode == OpenMode::ReadOnly)
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENTS_CACHED)
+        .row_buffer_size(ROWS_AHEAD)
         .pragma("query_only", "ON")
 }
 
