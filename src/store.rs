@@ -133,8 +133,14 @@ pub trait Store: Send + Sync + 'static {
 
     // Jobs and decisions.
 
-    /// Jobs whose `wake_at` has come, in the order (`wake_at`, job id), at most `limit`.
-    async fn due_jobs(&self, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
+    /// Jobs whose `wake_at` lies after `after` and has come, in the order (`wake_at`, job id), at
+    /// most `limit`.
+    async fn due_jobs(
+        &self,
+        after: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredJob>, StoreError>;
 
     /// The smallest `wake_at` of all jobs.
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;

@@ -224,8 +224,13 @@ impl<B: Backend> Store for SqlStore<B> {
         self.read(self.backend.change_token().await)
     }
 
-    async fn due_jobs(&self, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError> {
-        self.read(jobs::due(&self.readers, now, limit).await)
+    async fn due_jobs(
+        &self,
+        after: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredJob>, StoreError> {
+        self.read(jobs::due(&self.readers, after, now, limit).await)
     }
 
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {

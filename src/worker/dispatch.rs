@@ -1,6 +1,6 @@
 //! Jobs that are due: asked in the order (fire instant, job id), committed together.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     ids::JobId,
@@ -13,6 +13,9 @@ use super::{BATCH, Change, ChangeError, Worker};
 /// How many batches of due jobs are decided on before the lanes are looked at: after a long
 /// downtime the first runs begin while the rest is still accounted for.
 const BATCHES_A_STEP: usize = 4;
+
+/// Jobs that came due within so long are due just now.
+const CURRENT: SignedDuration = SignedDuration::from_mins(1);
 
 /// What came of telling a job what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,18 +32,30 @@ impl Worker {
     /// Decides about every job whose wake-up has come.
     pub(super) async fn dispatch_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         for _ in 0..BATCHES_A_STEP {
-            let due = self.store.due_jobs(now, BATCH).await?;
+            let due = self.store.due_jobs(Timestamp::MIN, now, BATCH).await?;
             let is_last = due.len() < BATCH;
-            let changes: Vec<_> = due
-                .iter()
-                .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
-                .collect();
-            let answers = self.apply_to(Some(due), &changes, now).await?;
-            if is_last || answers.iter().all(|answer| *answer != Told::Applied) {
+            // Behind a backlog as a long downtime leaves it, what is due just now does not wait.
+            let current = now.saturating_sub(CURRENT).unwrap_or(Timestamp::MIN);
+            let is_old = |stored: &StoredJob| stored.wake_at.is_some_and(|at| at <= current);
+            if !is_last && due.last().is_some_and(is_old) {
+                let due = self.store.due_jobs(current, now, BATCH).await?;
+                self.wake(due, now).await?;
+            }
+            if !self.wake(due, now).await? || is_last {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Decides about these jobs; returns whether anything came of it.
+    async fn wake(&mut self, due: Vec<StoredJob>, now: Timestamp) -> Result<bool, StoreError> {
+        let changes: Vec<_> = due
+            .iter()
+            .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
+            .collect();
+        let answers = self.apply_to(Some(due), &changes, now).await?;
+        Ok(answers.contains(&Told::Applied))
     }
 
     /// Decides about one job, if its wake-up has come.

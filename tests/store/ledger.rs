@@ -7,6 +7,7 @@ use chatcron::{
     policy::{Effect, JobState, SkippedRange, WaitingSlot, WaitsFor},
     store::{Conflict, JobCommit, JobSource, Route, RunFilter, Store, Target},
 };
+use jiff::Timestamp;
 
 use crate::{Database, fixture::*};
 
@@ -78,7 +79,14 @@ pub(crate) async fn a_removed_id_that_is_created_again_is_another_incarnation<D:
     assert_eq!(removed.ended.len(), 1);
     assert_eq!(bench.stored("budget").await.removed_at, Some(at(61)));
     assert!(bench.store.all_jobs().await.unwrap().is_empty());
-    assert!(bench.store.due_jobs(at(999), 10).await.unwrap().is_empty());
+    assert!(
+        bench
+            .store
+            .due_jobs(Timestamp::MIN, at(999), 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     bench.create("budget").await;
     let again = bench.stored("budget").await;
     assert_eq!(
@@ -330,12 +338,24 @@ pub(crate) async fn due_jobs_come_in_order_of_wake_up_and_id<D: Database>(databa
         jobs.into_iter().map(|job| job.job.id.to_string()).collect()
     };
     assert_eq!(
-        ids(bench.store.due_jobs(at(50), 10).await.unwrap()),
+        ids(bench
+            .store
+            .due_jobs(Timestamp::MIN, at(50), 10)
+            .await
+            .unwrap()),
         ["b", "a", "c"]
     );
     assert_eq!(
-        ids(bench.store.due_jobs(at(50), 2).await.unwrap()),
+        ids(bench
+            .store
+            .due_jobs(Timestamp::MIN, at(50), 2)
+            .await
+            .unwrap()),
         ["b", "a"]
+    );
+    assert_eq!(
+        ids(bench.store.due_jobs(at(40), at(50), 10).await.unwrap()),
+        ["a", "c"]
     );
     assert_eq!(bench.store.next_wake().await.unwrap(), Some(at(40)));
     let named = [job_id("e"), job_id("nobody"), job_id("a")];

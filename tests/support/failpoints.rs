@@ -123,7 +123,7 @@ pointed! {
         fn identity(&self) -> Result<String, StoreError>;
         fn clock_seen(&self) -> Result<Option<Timestamp>, StoreError>;
         fn change_token(&self) -> Result<i64, StoreError>;
-        fn due_jobs(&self, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
+        fn due_jobs(&self, after: Timestamp, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
         fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
         fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
         fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;

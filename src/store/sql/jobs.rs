@@ -29,6 +29,7 @@ macro_rules! jobs {
 pub(in crate::store) const DUE: Statement = Statement::common(jobs!(
     "FROM jobs AS j JOIN definitions AS d ON d.digest = j.digest \
      WHERE j.wake_at IS NOT NULL AND j.removed_at IS NULL AND j.wake_at <= $1 \
+       AND j.wake_at > $3 \
      ORDER BY j.wake_at, j.job_id LIMIT $2"
 ));
 const NAMED: Statement = Statement::of(
@@ -86,8 +87,16 @@ const CHATS: Statement = Statement::common(
 SELECT session_key, chat FROM chats WHERE removed_at IS NULL ORDER BY name",
 );
 
-pub(super) async fn due(pool: &Pool, now: Timestamp, most: usize) -> Fallible<Vec<StoredJob>> {
-    let query = query(DUE).bind(micros(now)).bind(limit(most));
+pub(super) async fn due(
+    pool: &Pool,
+    after: Timestamp,
+    now: Timestamp,
+    most: usize,
+) -> Fallible<Vec<StoredJob>> {
+    let query = query(DUE)
+        .bind(micros(now))
+        .bind(limit(most))
+        .bind(micros(after));
     decode(&query.fetch_all(pool).await?)
 }
 
