@@ -80,7 +80,7 @@ fn wrong_usage_ends_with_2_and_names_what_is_accepted() {
         (&["outbox", "resolve", "1", "--shown", "--not-shown"], "--not-shown"),
         (&["outbox", "resolve", "1", "--not-shown", "--message-id", "7"], "--message-id"),
         (&["verify", "--channel-log", "telegram"], "telegram=telegram.jsonl"),
-        (&["list", "--db", "postgres://host/x"], "sqlite:PATH"),
+        (&["list", "--db", "mysql://host/x"], "sqlite:PATH"),
     ];
     for (arguments, piece) in table {
         let output = chatcron(".", arguments);
