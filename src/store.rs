@@ -40,6 +40,7 @@ pub use job_rows::{
 };
 pub use outbox_rows::{
     ClaimedPart, LateNotice, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
+    Sent, SentBy, ToolSend,
 };
 pub use run_rows::{
     AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeRow, RunFilter,
@@ -202,6 +203,15 @@ pub trait Store: Send + Sync + 'static {
     /// Those of these runs of which the last attempt has had effects: reported ones, or a message
     /// that a tool of it sent.
     async fn runs_with_effects(&self, runs: &[RunId]) -> Result<HashSet<RunId>, StoreError>;
+
+    /// Puts a message of a turn or an attempt that is under way in the outbox. Fenced by its epoch:
+    /// [`Conflict::LeaseLost`] where it is over. Into the lane that its sender holds it goes as soon
+    /// as that is free, before the reply.
+    async fn send(
+        &self,
+        send: ToolSend,
+        now: Timestamp,
+    ) -> Result<Result<Sent, Conflict>, StoreError>;
 
     /// Ends user turns: rows, messages, and the lane is free. Fenced by the turn's epoch.
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()>;

@@ -22,7 +22,7 @@ use chatcron::{
 };
 use fakes::Fakes;
 use serde_json::{Value, json};
-use world::{TestChannel, World};
+use world::{Does, TestChannel, World};
 
 /// A chat with a job that posts there, and a job that posts elsewhere.
 fn jobs(kind: &str, tools: &str) -> String {
@@ -526,4 +526,92 @@ async fn no_tool_is_offered_where_the_file_says_so() {
     let request = scene.fakes.requests("openai").remove(0);
     assert!(request["json"].get("tools").is_none());
     assert!(request["json"].get("tool_choice").is_none());
+}
+
+/// Everything that a job's tools and its answer send, with the states of the parts.
+async fn sent_by_a_run(same: bool, does: Option<Does>) -> (Vec<&'static str>, Vec<String>, String) {
+    let scene = Scene::openai(r#"tools = ["send_message"]"#).await;
+    let mut worker = scene.world.start().await;
+    if let Some(does) = does {
+        scene.channel.will([does]);
+    }
+    scene.calls("send_message", json!({"chat": "me", "text": "The budget."}));
+    scene.says(if same { "The budget.\n" } else { "All told." });
+    scene.world.run_at(&mut worker, EIGHT).await;
+    scene
+        .world
+        .assert_verified(&scene.channel, &["me", "others"])
+        .await;
+    let run = scene.world.runs().await.remove(0);
+    (
+        scene.world.parts().await,
+        scene.world.transcript("me").await,
+        run.state,
+    )
+}
+
+#[tokio::test]
+async fn the_words_that_a_tool_has_sent_are_not_announced_again_unless_they_failed() {
+    let once = vec!["The budget.".to_owned()];
+    let shown = sent_by_a_run(true, None).await;
+    assert_eq!(
+        shown,
+        (
+            vec!["confirmed", "cancelled"],
+            once.clone(),
+            "done".to_owned()
+        )
+    );
+    let failed = sent_by_a_run(true, Some(Does::Permanent)).await;
+    assert_eq!(
+        failed,
+        (vec!["failed", "confirmed"], once, "done".to_owned())
+    );
+    let two = sent_by_a_run(false, None).await;
+    let both = vec!["The budget.".to_owned(), "All told.".to_owned()];
+    assert_eq!(
+        two,
+        (vec!["confirmed", "confirmed"], both, "done".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_send_into_the_turns_own_chat_comes_before_its_answer_and_after_its_calls() {
+    let scene = Scene::openai(r#"tools = ["send_message"]"#).await;
+    let mut worker = scene.world.start().await;
+    scene.calls_all(&[
+        json!({"name": "send_message", "arguments": {"chat": "me", "text": "First."}}),
+        json!({"name": "send_message", "arguments": {"chat": "others", "text": "To others."}}),
+        json!({"name": "send_message", "arguments": {"chat": "nobody", "text": "x"}}),
+    ]);
+    scene.says("Second.");
+    scene.say(&mut worker, "say it").await;
+    assert_eq!(
+        scene.world.transcript("me").await,
+        ["say it", "First.", "Second."]
+    );
+    assert_eq!(scene.world.transcript("others").await, ["To others."]);
+    let (words, is_error) = scene.last_result().await;
+    assert!(is_error && words.contains("`me`, `others`"), "{words}");
+    let roles: Vec<_> = scene.world.entries("me", WindowOf::All).await;
+    let roles: Vec<_> = roles.iter().map(|entry| entry.role.as_str()).collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant", "tool", "assistant", "assistant"]
+    );
+
+    // The same words as the answer's are shown once.
+    scene.calls("send_message", json!({"chat": "me", "text": "Done."}));
+    scene.says("Done.");
+    scene.say(&mut worker, "and?").await;
+    assert_eq!(
+        scene.world.transcript("me").await,
+        ["say it", "First.", "Second.", "and?", "Done."]
+    );
+    let request = scene.fakes.requests("openai").pop().unwrap();
+    assert_eq!(validators::check(scene.family(), &request["json"]), Ok(()));
+    scene
+        .world
+        .assert_verified(&scene.channel, &["me", "others"])
+        .await;
 }

@@ -115,6 +115,7 @@ fn reason_words(reason: &str) -> &str {
         "age" => "refused for longer than messages are kept trying",
         "permanent" => "refused for good",
         "address-stopped" => "the address is stopped since an earlier refusal",
+        "said-already" => "a tool has sent the same words",
         "rest-of-failed" => "an earlier part of the message failed",
         "reset" => "the chat was reset before it was sent",
         "job-removed" => "its job was removed before it was sent",

@@ -74,6 +74,8 @@ pub enum PartReason {
     IncidentOver,
     /// It was to be withheld so long after its slot.
     Late,
+    /// A tool of the same turn or run has sent the same words to the same place.
+    SaidAlready,
     /// A person cancelled it.
     ByHand,
     /// A person said that the chat did not show it.
@@ -92,6 +94,7 @@ impl PartReason {
             Self::JobRemoved => "job-removed",
             Self::IncidentOver => "incident-over",
             Self::Late => "late",
+            Self::SaidAlready => "said-already",
             Self::ByHand => "by-hand",
             Self::NotShown => "not-shown",
         }

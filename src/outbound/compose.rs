@@ -97,6 +97,7 @@ pub fn compose(
         turn_id: author.turn_id,
         on_unknown: author.on_unknown,
         late,
+        behind: None,
         parts,
     })
 }

@@ -38,8 +38,40 @@ pub struct NewMessage {
     pub on_unknown: OnUnknown,
     /// What to do if it is first sent long after its slot.
     pub late: Option<LateNotice>,
+    /// A send of the same words to the same place by a tool: this one is cancelled once that one is
+    /// shown, or nobody can say whether it was.
+    pub behind: Option<MessageId>,
     /// What the chat will show, one entry a message; at least one.
     pub parts: Vec<NewPart>,
+}
+
+/// A message that a turn or an attempt sends while it is under way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSend {
+    /// Who sends it, under its lease.
+    pub by: SentBy,
+    /// What is sent.
+    pub message: NewMessage,
+}
+
+/// Whose lease a send is fenced by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentBy {
+    /// An attempt of a run.
+    Run(RunId, Epoch),
+    /// A person's turn.
+    Turn(TurnId, Epoch),
+}
+
+/// What became of a send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// It is in the outbox.
+    New(MessageId),
+    /// An earlier attempt has put the same words there, and they are not sent again.
+    Again(MessageId),
+    /// An earlier attempt has sent other words under its key, and these are not sent.
+    Otherwise,
 }
 
 /// What is done with a result that is first sent long after its slot.

@@ -16,8 +16,8 @@ use crate::{
     store::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
-        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Store,
-        StoreError, StoredJob, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
+        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Sent, Store,
+        StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
     },
     transcript::Entry,
 };
@@ -44,6 +44,7 @@ mod reset;
 pub(super) mod resolution;
 mod rows;
 mod runs;
+mod sends;
 mod settle;
 pub(super) mod statement;
 mod stretches;
@@ -306,6 +307,16 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn runs_with_effects(&self, runs: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
         self.read(effects::runs_with(&self.readers, runs).await)
+    }
+
+    async fn send(
+        &self,
+        send: ToolSend,
+        now: Timestamp,
+    ) -> Result<Result<Sent, Conflict>, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(sends::send(conn, send, now)))
+            .await
     }
 
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()> {

@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent::{AgentError, AgentReply, AgentTurn, EffectReporter},
     clock::Clock,
-    directory::Chat,
     job::{Late, Mode, OnUnknown},
     message::{Destination, Origin, Payload},
     occurrence::{FailReason, OccurrenceRef},
@@ -22,8 +21,8 @@ use crate::{
         unanswered_rows, unanswered_turn_rows,
     },
     store::{
-        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, LateNotice, NewMessage, PostedBy, Store,
-        TurnEnd, TurnResult,
+        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, LateNotice, NewMessage, PostedBy, SentBy,
+        Store, TurnEnd, TurnResult,
     },
     transcript::TriggerSource,
 };
@@ -31,7 +30,7 @@ use crate::{
 use super::{
     Journal, Services,
     recover::ended,
-    tools::{Place, TurnTools},
+    tools::{Place, TurnTools, Voice},
 };
 
 /// How long an agent that was asked to stop may take before it is abandoned.
@@ -78,13 +77,19 @@ pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken
         Ok(turn) => turn,
         Err(error) => return failed(run, error.into()),
     };
-    let tools = TurnTools::new(call, Place::of_run(&turn.agent, &run.job, directory));
+    let voice = Voice {
+        author: author_of_run(call, run, &turn),
+        by: SentBy::Run(run.run_id, run.epoch),
+        effects: effects.clone(),
+    };
+    let place = Place::of_run(&turn.agent, &run.job, directory);
+    let tools = TurnTools::new(call, place, voice);
     tools.equip(&mut turn);
     let asked = ask(call, &turn, run.job.policies.timeout, cancel).await;
     // An agent that was abandoned may still be at work: it has no more effects by its own leave.
     effects.close().await;
     match asked {
-        Ok(reply) => answered(call, run, &turn, reply),
+        Ok(reply) => answered(call, run, &turn, &tools, reply),
         Err(unanswered) => {
             let mut done = failed(run, unanswered);
             done.end.entries = unanswered_rows(&turn, tools.rows());
@@ -104,17 +109,23 @@ fn failed(run: &ClaimedRun, unanswered: Unanswered) -> RunDone {
     }
 }
 
-fn answered(call: &Call, run: &ClaimedRun, turn: &AgentTurn, reply: AgentReply) -> RunDone {
+fn answered(
+    call: &Call,
+    run: &ClaimedRun,
+    turn: &AgentTurn,
+    tools: &TurnTools,
+    reply: AgentReply,
+) -> RunDone {
     let (message, has_result) = match said(&reply.text) {
         Said::Nothing => (None, false),
         Said::Words(words) => {
-            let message = message_of_run(call, run, turn, words);
+            let message = message_of_run(call, run, turn, tools, words);
             // Kept in run history, where there is nowhere to send it.
             let has_result = message.is_some() || run.destination.is_none();
             (message, has_result)
         }
     };
-    let result = if has_result {
+    let result = if has_result || tools.has_sent() {
         AttemptResult::Done
     } else {
         AttemptResult::Silent
@@ -137,16 +148,30 @@ fn message_of_run(
     call: &Call,
     run: &ClaimedRun,
     turn: &AgentTurn,
+    tools: &TurnTools,
     words: String,
 ) -> Option<NewMessage> {
     let destination = run.destination.clone()?;
-    let job = &run.job;
     let author = Author {
-        producer: format!("{}:occurrence:{}", call.store_id, run.occurrence_id),
-        origin: match job.mode {
+        origin: match run.job.mode {
             Mode::InChat { .. } => Origin::TurnReply,
             Mode::Background { .. } => Origin::JobResult,
         },
+        late: late_notice(run),
+        ..author_of_run(call, run, turn)
+    };
+    let behind = tools.said_by_tool(&destination, &words);
+    let words = Payload::Text(words);
+    let message = compose(author, 0, destination, words, &call.services.channels)?;
+    Some(NewMessage { behind, ..message })
+}
+
+/// The author of what tools of a run send.
+fn author_of_run(call: &Call, run: &ClaimedRun, turn: &AgentTurn) -> Author {
+    let job = &run.job;
+    Author {
+        producer: format!("{}:occurrence:{}", call.store_id, run.occurrence_id),
+        origin: Origin::MessageTool,
         agent: turn.agent.clone(),
         trigger_source: Some(TriggerSource::Cron),
         posted_by: Some(PostedBy {
@@ -157,15 +182,8 @@ fn message_of_run(
         run: Some((run.run_id, run.attempt)),
         turn_id: None,
         on_unknown: job.policies.on_unknown,
-        late: late_notice(run),
-    };
-    compose(
-        author,
-        0,
-        destination,
-        Payload::Text(words),
-        &call.services.channels,
-    )
+        late: None,
+    }
 }
 
 /// What is done with a background result that is shown long after its slot; what was asked for by
@@ -209,13 +227,18 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
         chat: chat.cloned(),
         job: None,
     };
-    let tools = TurnTools::new(call, place);
+    let voice = Voice {
+        author: author_of_turn(call, turn, &asked),
+        by: SentBy::Turn(turn.turn_id, turn.epoch),
+        effects: asked.effects.clone(),
+    };
+    let tools = TurnTools::new(call, place, voice);
     tools.equip(&mut asked);
     match ask(call, &asked, call.services.turn_timeout, cancel).await {
         Ok(reply) => TurnEnd {
             entries: turn_rows(&asked, &reply),
             usage: reply.usage,
-            message: message_of_turn(call, turn, &asked, chat, said(&reply.text)),
+            message: message_of_turn(call, turn, &asked, &tools, said(&reply.text)),
             ..blank
         },
         Err(unanswered) => TurnEnd {
@@ -240,15 +263,29 @@ fn message_of_turn(
     call: &Call,
     turn: &ClaimedTurn,
     asked: &AgentTurn,
-    chat: Option<&Chat>,
+    tools: &TurnTools,
     said: Said,
 ) -> Option<NewMessage> {
-    let (Said::Words(words), Some(chat)) = (said, chat) else {
+    let chat = call.services.directory.chat_of_session(&turn.session_key)?;
+    let Said::Words(words) = said else {
         return None;
     };
     let author = Author {
-        producer: format!("{}:turn:{}", call.store_id, turn.turn_id),
         origin: Origin::TurnReply,
+        ..author_of_turn(call, turn, asked)
+    };
+    let to = Destination::Chat(chat.into());
+    let behind = tools.said_by_tool(&to, &words);
+    let words = Payload::Text(words);
+    let message = compose(author, 0, to, words, &call.services.channels)?;
+    Some(NewMessage { behind, ..message })
+}
+
+/// The author of what tools of a person's turn send.
+fn author_of_turn(call: &Call, turn: &ClaimedTurn, asked: &AgentTurn) -> Author {
+    Author {
+        producer: format!("{}:turn:{}", call.store_id, turn.turn_id),
+        origin: Origin::MessageTool,
         agent: asked.agent.clone(),
         trigger_source: Some(turn.trigger),
         posted_by: None,
@@ -256,9 +293,7 @@ fn message_of_turn(
         turn_id: Some(turn.turn_id),
         on_unknown: OnUnknown::Hold,
         late: None,
-    };
-    let to = Destination::Chat(chat.into());
-    compose(author, 0, to, Payload::Text(words), &call.services.channels)
+    }
 }
 
 /// Asks the agent, within its time. One that does not stop when asked is abandoned: its late

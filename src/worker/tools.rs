@@ -8,6 +8,7 @@ mod arguments;
 mod create;
 mod declared;
 mod jobs;
+mod send;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,6 +33,7 @@ use crate::{
 use super::{Applied, Change, ChangeError, Decider, Journal, Services};
 
 use arguments::Arguments;
+pub(super) use send::Voice;
 
 /// Where a turn is, as far as its tools reach.
 #[derive(Debug, Clone)]
@@ -100,10 +102,8 @@ fn offered(permissions: &BTreeSet<Permission>, place: &Place) -> Vec<Tool> {
             may && place.chat.is_some()
         }
         Permission::NextCheck => place.job.is_some(),
-        Permission::SendMessage
-        | Permission::AnyJob
-        | Permission::AnyChat
-        | Permission::CreateInBackground => false,
+        Permission::SendMessage => true,
+        Permission::AnyJob | Permission::AnyChat | Permission::CreateInBackground => false,
     };
     let permissions = permissions.iter().copied().filter(is_offered);
     permissions.filter_map(declared::tool).collect()
@@ -114,6 +114,8 @@ fn offered(permissions: &BTreeSet<Permission>, place: &Place) -> Vec<Tool> {
 struct Record {
     /// Every call with its result, as rows.
     rows: Vec<NewEntry>,
+    /// What was sent.
+    sends: Vec<send::ToolText>,
 }
 
 /// The tools of one attempt.
@@ -123,6 +125,7 @@ pub(super) struct TurnTools {
     services: Arc<Services>,
     journal: Option<Arc<Journal>>,
     place: Place,
+    voice: Voice,
     permissions: BTreeSet<Permission>,
     offered: Vec<Tool>,
     record: Mutex<Record>,
@@ -133,7 +136,7 @@ type Answered = Result<ToolOutput, ToolOutput>;
 
 impl TurnTools {
     /// The tools of an attempt of this agent, in this place.
-    pub(super) fn new(call: &super::execute::Call, place: Place) -> Arc<Self> {
+    pub(super) fn new(call: &super::execute::Call, place: Place, voice: Voice) -> Arc<Self> {
         let config = call.services.directory.agents.get(&place.agent);
         let permissions = config.map(|agent| agent.tools.clone()).unwrap_or_default();
         Arc::new(Self {
@@ -143,6 +146,7 @@ impl TurnTools {
             journal: call.journal.clone(),
             offered: offered(&permissions, &place),
             place,
+            voice,
             permissions,
             record: Mutex::default(),
         })
@@ -180,12 +184,8 @@ impl TurnTools {
             Some(Permission::DeleteJob) => self.delete_job(&arguments).await,
             Some(Permission::CreateJob) => self.create_job(&arguments).await,
             Some(Permission::NextCheck) => self.next_check(&arguments).await,
-            Some(
-                Permission::SendMessage
-                | Permission::AnyJob
-                | Permission::AnyChat
-                | Permission::CreateInBackground,
-            )
+            Some(Permission::SendMessage) => self.send_message(&arguments).await,
+            Some(Permission::AnyJob | Permission::AnyChat | Permission::CreateInBackground)
             | None => Err(ToolOutput::refused("this tool does nothing here")),
         }
     }

@@ -145,6 +145,7 @@ pub(crate) fn message(
         turn_id: None,
         on_unknown: OnUnknown::Hold,
         late: None,
+        behind: None,
         parts: texts.iter().enumerate().map(part).collect(),
     }
 }

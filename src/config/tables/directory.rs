@@ -166,7 +166,9 @@ const TOOLS: &[&str] = &[
     Permission::CreateJob.as_str(),
     Permission::DeleteJob.as_str(),
     Permission::NextCheck.as_str(),
+    Permission::SendMessage.as_str(),
     Permission::AnyJob.as_str(),
+    Permission::AnyChat.as_str(),
     Permission::CreateInBackground.as_str(),
 ];
 
@@ -238,10 +240,7 @@ const MODEL: &[Key] = &[
         "tools",
         Shape::ListOrEmpty(&Shape::Word {
             accepted: TOOLS,
-            later: &[
-                Permission::SendMessage.as_str(),
-                Permission::AnyChat.as_str(),
-            ],
+            later: &[],
         }),
         "What the agent may do besides answering. Default: list_jobs, pause_job, resume_job; nothing with the dialect `strict`.",
     ),

@@ -17,6 +17,7 @@ use super::{
     entries::{Book, NewRow},
     failure::Fallible,
     ids::{Ids, Kind},
+    outbox,
     rows::{At, micros, rows_for, write_rows},
     statement::{Statement, over_rows, over_texts},
 };
@@ -31,15 +32,15 @@ const INSERT_MESSAGES: Statement = over_rows!(
         message_id bigint, producer text, origin text, ordinal bigint, session_key text,
         destination text, agent text, speaker text, trigger_source text, job_id text,
         job_name text, zone text, run_id bigint, attempt bigint, turn_id bigint, on_unknown text,
-        late text, late_from bigint, late_label text, parts bigint, enqueued_at bigint,
+        late text, late_from bigint, late_label text, behind bigint, parts bigint, enqueued_at bigint,
     ]
     "\
 INSERT INTO outbox (message_id, producer, origin, ordinal, session_key, destination, agent, speaker,
   trigger_source, job_id, job_name, zone, run_id, attempt, turn_id, on_unknown, late,
-  late_from, late_label, parts, enqueued_at)
+  late_from, late_label, behind, parts, enqueued_at)
 SELECT x.message_id, x.producer, x.origin, x.ordinal, x.session_key, x.destination, x.agent,
   x.speaker, x.trigger_source, x.job_id, x.job_name, x.zone, x.run_id, x.attempt, x.turn_id,
-  x.on_unknown, x.late, x.late_from, x.late_label, x.parts, x.enqueued_at
+  x.on_unknown, x.late, x.late_from, x.late_label, x.behind, x.parts, x.enqueued_at
 FROM",
     ""
 );
@@ -80,6 +81,7 @@ struct MessageRow {
     late: Option<&'static str>,
     late_from: Option<i64>,
     late_label: Option<String>,
+    behind: Option<i64>,
     parts: usize,
     enqueued_at: i64,
 }
@@ -142,7 +144,14 @@ pub(super) async fn enqueue(
         message_rows.push(message_row(item, message_id, now)?);
     }
     write_rows(conn, INSERT_MESSAGES, &message_rows).await?;
-    write_rows(conn, INSERT_PARTS, &part_rows).await
+    write_rows(conn, INSERT_PARTS, &part_rows).await?;
+    let behind: Vec<i64> = message_rows.iter().filter_map(|row| row.behind).collect();
+    if let Some(at) = message_rows.iter().map(|row| row.enqueued_at).max() {
+        for entry in outbox::cancel_said(conn, &behind, at).await? {
+            book.withhold(entry);
+        }
+    }
+    Ok(())
 }
 
 async fn keys_in_use(conn: &mut Conn, messages: &[At<NewMessage>]) -> Fallible<HashSet<String>> {
@@ -251,6 +260,7 @@ fn message_row(message: NewMessage, message_id: i64, now: Timestamp) -> Fallible
         late: message.late.as_ref().map(|late| late.rule.late.as_str()),
         late_from: message.late.as_ref().map(|late| micros(late.rule.from)),
         late_label: message.late.and_then(|late| late.label),
+        behind: message.behind.map(|id| id.0),
         parts: message.parts.len(),
         enqueued_at: micros(now),
     })

@@ -15,7 +15,7 @@ use super::{
     connection::{Conn, Pool, Row},
     failure::Fallible,
     resolution::{self, Evidence},
-    rows::{At, Columns, micros, rows_for, write_rows},
+    rows::{At, Columns, micros, rows_for, set, write_rows},
     statement::{Statement, over_numbers, over_rows, over_texts, query},
 };
 
@@ -87,6 +87,20 @@ JOIN outbox AS o ON o.job_id = x.id
   WHERE NOT EXISTS (SELECT 1 FROM outbox_parts AS q
     WHERE q.message_id = o.message_id
       AND (q.in_doubt OR q.state IN ('sending', 'confirmed', 'unknown'))))
+RETURNING entry_id"
+);
+
+// What waits behind words that a tool has sent is said already once each part of those was shown, or
+// nobody can say.
+const CANCEL_SAID: Statement = over_numbers!(
+    "\
+UPDATE outbox_parts SET state = 'cancelled', reason = 'said-already', settled_at = $2
+WHERE state = 'pending' AND message_id IN (
+  SELECT o.message_id FROM",
+    "\
+JOIN outbox AS o ON o.behind = x.id
+  WHERE NOT EXISTS (SELECT 1 FROM outbox_parts AS q
+    WHERE q.message_id = o.behind AND q.state NOT IN ('confirmed', 'unknown')))
 RETURNING entry_id"
 );
 
@@ -236,6 +250,19 @@ pub(super) async fn cancel_of_jobs(
     let query = query(CANCEL_OF_JOBS)
         .bind(serde_json::to_string(jobs)?)
         .bind(micros(now));
+    entry_ids(&query.fetch_all(&mut *conn).await?)
+}
+
+/// Cancels what waits behind these messages, as far as they are shown; returns the rows to withhold.
+pub(super) async fn cancel_said(
+    conn: &mut Conn,
+    messages: &[i64],
+    settled_at: i64,
+) -> Fallible<Vec<i64>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = set(CANCEL_SAID, messages)?.bind(settled_at);
     entry_ids(&query.fetch_all(&mut *conn).await?)
 }
 

@@ -44,7 +44,7 @@ UPDATE outbox_parts SET state = 'cancelled', reason = $2, settled_at = $3
 WHERE part_id IN (
   SELECT p.part_id FROM outbox_parts AS p JOIN outbox AS o ON o.message_id = p.message_id
   WHERE p.session_key = $1 AND p.state IN ('pending', 'sending') AND p.state = 'pending'
-    AND o.origin = 'turn_reply')
+    AND (o.origin = 'turn_reply' OR o.origin = 'message_tool' AND p.begun))
 RETURNING entry_id",
 );
 

@@ -25,7 +25,7 @@ macro_rules! runs {
              (SELECT '{\"confirmed\":' || count(CASE WHEN p.state = 'confirmed' THEN 1 END) \
                 || ',\"unknown\":' || count(CASE WHEN p.state = 'unknown' THEN 1 END) \
                 || ',\"failed\":' || count(CASE WHEN p.state = 'failed' THEN 1 END) \
-                || ',\"cancelled\":' || count(CASE WHEN p.state = 'cancelled' THEN 1 END) \
+                || ',\"cancelled\":' || count(CASE WHEN p.state = 'cancelled' AND p.reason <> 'said-already' THEN 1 END) \
                 || ',\"open\":' || count(CASE WHEN p.state IN ('pending', 'sending') THEN 1 END) \
                 || '}' \
               FROM outbox AS m JOIN outbox_parts AS p ON p.message_id = m.message_id \

@@ -44,10 +44,15 @@ pub(super) fn tool(permission: Permission) -> Option<Tool> {
             &[("in", "How long from now: `30m`, `2h`, `1d`.")],
             &[],
         ),
-        Permission::SendMessage
-        | Permission::AnyJob
-        | Permission::AnyChat
-        | Permission::CreateInBackground => return None,
+        Permission::SendMessage => (
+            "Sends a message to a chat now, apart from the answer of this turn.",
+            &[
+                ("chat", "The name of the chat."),
+                ("text", "What the chat shows."),
+            ],
+            &[],
+        ),
+        Permission::AnyJob | Permission::AnyChat | Permission::CreateInBackground => return None,
     };
     Some(Tool {
         name: permission.as_str(),

@@ -384,6 +384,13 @@ impl Settler {
         for entry in outbox::cancel_rest(conn, &self.failed_messages).await? {
             self.book.withhold(entry);
         }
+        let message_of = |change: &PartChange| Some(self.parts.get(&change.part_id)?.message_id);
+        let settled: Vec<i64> = changes.iter().filter_map(message_of).collect();
+        if let Some(at) = changes.iter().filter_map(|change| change.settled_at).max() {
+            for entry in outbox::cancel_said(conn, &settled, at).await? {
+                self.book.withhold(entry);
+            }
+        }
         for At { item, now } in &self.unshown_alerts {
             incidents::withdraw(conn, &[item], *now).await?;
         }
