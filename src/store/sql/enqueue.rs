@@ -256,7 +256,7 @@ fn message_row(message: NewMessage, message_id: i64, now: Timestamp) -> Fallible
         run_id: message.run.map(|(run, _)| run.0),
         attempt: message.run.map(|(_, attempt)| attempt),
         turn_id: message.turn_id.map(|id| id.0),
-        on_unknown: super::outbox::on_unknown_word(message.on_unknown).to_owned(),
+        on_unknown: outbox::on_unknown_word(message.on_unknown).to_owned(),
         late: message.late.as_ref().map(|late| late.rule.late.as_str()),
         late_from: message.late.as_ref().map(|late| micros(late.rule.from)),
         late_label: message.late.and_then(|late| late.label),
