@@ -529,14 +529,17 @@ async fn no_tool_is_offered_where_the_file_says_so() {
 }
 
 /// Everything that a job's tools and its answer send, with the states of the parts.
-async fn sent_by_a_run(same: bool, does: Option<Does>) -> (Vec<&'static str>, Vec<String>, String) {
+async fn sent_by_a_run(
+    answer: &str,
+    does: Option<Does>,
+) -> (Vec<&'static str>, Vec<String>, String) {
     let scene = Scene::openai(r#"tools = ["send_message"]"#).await;
     let mut worker = scene.world.start().await;
     if let Some(does) = does {
         scene.channel.will([does]);
     }
     scene.calls("send_message", json!({"chat": "me", "text": "The budget."}));
-    scene.says(if same { "The budget.\n" } else { "All told." });
+    scene.says(answer);
     scene.world.run_at(&mut worker, EIGHT).await;
     scene
         .world
@@ -553,7 +556,7 @@ async fn sent_by_a_run(same: bool, does: Option<Does>) -> (Vec<&'static str>, Ve
 #[tokio::test]
 async fn the_words_that_a_tool_has_sent_are_not_announced_again_unless_they_failed() {
     let once = vec!["The budget.".to_owned()];
-    let shown = sent_by_a_run(true, None).await;
+    let shown = sent_by_a_run("The budget.\n", None).await;
     assert_eq!(
         shown,
         (
@@ -562,12 +565,12 @@ async fn the_words_that_a_tool_has_sent_are_not_announced_again_unless_they_fail
             "done".to_owned()
         )
     );
-    let failed = sent_by_a_run(true, Some(Does::Permanent)).await;
+    let failed = sent_by_a_run("The budget.\n", Some(Does::Permanent)).await;
     assert_eq!(
         failed,
         (vec!["failed", "confirmed"], once, "done".to_owned())
     );
-    let two = sent_by_a_run(false, None).await;
+    let two = sent_by_a_run("All told.", None).await;
     let both = vec!["The budget.".to_owned(), "All told.".to_owned()];
     assert_eq!(
         two,

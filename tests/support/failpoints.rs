@@ -27,8 +27,8 @@ use chatcron::{
     store::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
-        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Store,
-        StoreError, StoredJob, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
+        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Sent, Store,
+        StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
         sqlite::SqliteStore,
     },
     transcript::Entry,
@@ -158,6 +158,7 @@ pointed! {
         fn reclaim(&self, worker: WorkerId, at_work: &HashSet<String>, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
         fn report_effects(&self, run: RunId, epoch: Epoch, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
+        fn send(&self, send: ToolSend, now: Timestamp) -> Result<Result<Sent, Conflict>, StoreError>;
         fn see_clock(&self, now: Timestamp) -> Result<(), StoreError>;
         fn look_again(&self, now: Timestamp) -> Result<(), StoreError>;
         fn new_request(&self) -> Result<RequestId, StoreError>;
