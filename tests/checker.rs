@@ -32,7 +32,7 @@ INSERT INTO occurrence_ranges VALUES
 INSERT INTO runs (run_id, occurrence_id, job_id, lane, cause, state, reason, due_at, attempts, started_at, ended_at) VALUES
   (1, 1, 'one', 'job:one', 'scheduled', 'done', NULL, 10000000, 2, 10000000, 10000400),
   (2, 2, 'two', 'job:two', 'scheduled', 'done', NULL, 10000000, 1, 10000500, 10000600);
-INSERT INTO attempts VALUES
+INSERT INTO attempts (run_id, attempt, started_at, ended_at, result, error) VALUES
   (1, 1, 10000000, 10000100, 'failed:transient', 'no'),
   (1, 2, 10000200, 10000400, 'done', NULL),
   (2, 1, 10000500, 10000600, 'done', NULL);
