@@ -207,7 +207,7 @@ const BREAKS: &[(&str, &str)] = &[
     // More attempts than are allowed, an attempt that never ended, one before its slot, and
     // one after its window.
     (
-        "UPDATE runs SET attempts = 3 WHERE run_id = 1; INSERT INTO attempts VALUES (1, 3, 10000400, 10000400, 'done', NULL)",
+        "UPDATE runs SET attempts = 3 WHERE run_id = 1; INSERT INTO attempts (run_id, attempt, started_at, ended_at, result, error) VALUES (1, 3, 10000400, 10000400, 'done', NULL)",
         "I2",
     ),
     ("UPDATE runs SET attempts = 1 WHERE run_id = 1", "I2"),
