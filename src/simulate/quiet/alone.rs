@@ -20,8 +20,9 @@ use crate::simulate::{
     world::JobWorld,
 };
 
-/// So many quiet slots of a job are decided on by the policy, each of them: years of a daily job.
-const ASKED_FIRST: u64 = 1_000;
+/// So many quiet slots of a job are decided on by the policy, each of them: more than half a year of
+/// a daily job. Slots that a clock change moved, or that meet anything, are never quiet.
+const ASKED_FIRST: u64 = 200;
 
 /// After those, one of so many is.
 const ASKED_EVERY: u64 = 256;
