@@ -131,6 +131,7 @@ enum FileZone {
 ///     every = "2h"
 ///     deliver = "history"
 ///     prompt = "Look around."
+///     alert = false
 ///
 ///     [jobs.bad]
 ///     every = "2h"
