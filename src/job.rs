@@ -37,6 +37,21 @@ impl Job {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
 
+    /// The chat in which it shows something, if it does.
+    pub fn chat(&self) -> Option<&ChatName> {
+        match &self.mode {
+            Mode::InChat { chat, .. }
+            | Mode::Background {
+                deliver: Deliver::Chat(chat),
+                ..
+            } => Some(chat),
+            Mode::Background {
+                deliver: Deliver::Webhook(_) | Deliver::History,
+                ..
+            } => None,
+        }
+    }
+
     /// A digest of the whole definition: two definitions with one digest are the same job.
     pub fn digest(&self) -> String {
         let json = serde_json::to_vec(self).unwrap_or_default();

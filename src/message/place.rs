@@ -43,17 +43,10 @@ pub fn alert_place<'c>(
     chats: &'c BTreeMap<ChatName, Chat>,
     failed: Option<&SessionKey>,
 ) -> Option<&'c Chat> {
-    let own = match &job.mode {
-        Mode::InChat { chat, .. } => Some(chat),
-        Mode::Background { deliver, .. } => match deliver {
-            Deliver::Chat(chat) => Some(chat),
-            Deliver::Webhook(_) | Deliver::History => None,
-        },
-    };
     job.policies
         .alert_to
         .iter()
-        .chain(own)
+        .chain(job.chat())
         .filter_map(|name| chats.get(name))
         .find(|chat| failed.is_none_or(|failed| chat.session_key() != *failed))
 }

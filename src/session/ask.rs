@@ -5,7 +5,7 @@ use crate::{
     agent::{AgentTurn, EffectReporter, Toolbox},
     directory::Directory,
     ids::{AgentName, IdempotencyKey, SessionKey},
-    job::{ChatContext, Deliver, Job, Mode},
+    job::{ChatContext, Job, Mode},
     store::{ClaimedRun, ClaimedTurn, RunFilter, Store, StoreError},
     transcript::{Entry, NewEntry, Role, TriggerSource},
 };
@@ -151,23 +151,12 @@ fn agent_of(job: &Job, directory: &Directory) -> Result<AgentName, AskError> {
 
 /// A run that could not show its result must not be asked for one.
 fn require_destination(run: &ClaimedRun) -> Result<(), AskError> {
-    let chat = match &run.job.mode {
-        Mode::InChat { chat, .. }
-        | Mode::Background {
-            deliver: Deliver::Chat(chat),
-            ..
-        } => chat,
-        Mode::Background {
-            deliver: Deliver::Webhook(_) | Deliver::History,
-            ..
-        } => return Ok(()),
-    };
-    if run.destination.is_some() {
-        return Ok(());
+    match run.job.chat() {
+        Some(chat) if run.destination.is_none() => Err(AskError::Unknown {
+            what: format!("chat `{chat}`"),
+        }),
+        Some(_) | None => Ok(()),
     }
-    Err(AskError::Unknown {
-        what: format!("chat `{chat}`"),
-    })
 }
 
 /// The quoted chat: data, not instructions. Taken once and kept with the run.
