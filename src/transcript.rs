@@ -330,6 +330,15 @@ impl NewEntry {
             framed: None,
         }
     }
+
+    /// Words, calls, and results of calls.
+    pub fn blocks(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            content: Content::Blocks(blocks),
+            framed: None,
+        }
+    }
 }
 
 #[cfg(test)]

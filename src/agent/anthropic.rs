@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Conversation, Endpoint, missing, permanent, secret_header, tokens, transient},
-    steps::{self, Answer, arguments},
+    exchange::{counted, missing, permanent, secret_header, tokens, transient},
+    steps::{Answer, Api, Authorised, Model, arguments},
 };
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
@@ -23,10 +23,13 @@ const VERSION: &str = "2023-06-01";
 
 /// Asks a model by the Messages API.
 #[derive(Debug)]
-pub struct Anthropic {
-    endpoint: Endpoint,
-    conversation: Conversation,
-}
+pub struct Anthropic(Model);
+
+const API: Api = Api {
+    family: Family::AnthropicMessages,
+    authorise,
+    read,
+};
 
 impl Anthropic {
     /// A model, with the agent's own system prompt.
@@ -38,16 +41,15 @@ impl Anthropic {
         api_key: Option<SecretString>,
         system: Option<&str>,
     ) -> Result<Self, HttpSetupError> {
-        Ok(Self {
-            endpoint: Endpoint::new(settings, api_key, "messages")?,
-            conversation: Conversation::new(system, Family::AnthropicMessages),
-        })
+        Ok(Self(Model::new(
+            settings, api_key, "messages", system, API,
+        )?))
     }
 
     /// How a person's messages are replayed.
     #[must_use]
     pub fn with_replay(mut self, mode: ReplayMode) -> Self {
-        self.conversation.mode = mode;
+        self.0.conversation.mode = mode;
         self
     }
 }
@@ -59,23 +61,16 @@ impl Agent for Anthropic {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let authorised = |request: RequestBuilder| {
-            let request = request.header("anthropic-version", VERSION);
-            Ok(match &self.endpoint.api_key {
-                Some(key) => request.header("x-api-key", secret_header(key)?),
-                None => request,
-            })
-        };
-        steps::reply(
-            &self.endpoint,
-            &self.conversation,
-            turn,
-            cancel,
-            authorised,
-            read,
-        )
-        .await
+        self.0.reply(turn, cancel).await
     }
+}
+
+fn authorise(request: RequestBuilder, key: Option<&SecretString>) -> Authorised {
+    let request = request.header("anthropic-version", VERSION);
+    Ok(match key {
+        Some(key) => request.header("x-api-key", secret_header(key)?),
+        None => request,
+    })
 }
 
 fn read(answer: &Value) -> Result<Answer, AgentError> {
@@ -108,17 +103,9 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
             Some(_) | None => {}
         }
     }
-    let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
-    let is_nothing = text.trim().is_empty() && !blocks.iter().any(is_call);
-    Ok(Answer {
-        nothing: is_nothing.then(|| without_words(answer)),
-        blocks,
-        text,
-        usage: answer
-            .get("usage")
-            .filter(|usage| usage.is_object())
-            .map(usage),
-    })
+    let usage = counted(answer, "usage", usage);
+    let nothing = || without_words(answer);
+    Ok(Answer::of(blocks, text, usage, nothing))
 }
 
 /// What was read from or written to the prompt cache was part of the request too.

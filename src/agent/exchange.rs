@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{AgentError, AgentTurn};
+use super::{AgentError, AgentTurn, Usage};
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
     http_client::{self, Failure, HttpSetupError},
@@ -172,6 +172,16 @@ pub(super) fn secret_header(key: &SecretString) -> Result<HeaderValue, AgentErro
 /// A part of an answer that has to be there.
 pub(super) fn missing(part: &str) -> AgentError {
     permanent(format!("the model's answer has no `{part}`"))
+}
+
+/// What the provider counted, where its answer tells.
+pub(super) fn counted(
+    answer: &Value,
+    field: &str,
+    read: impl FnOnce(&Value) -> Usage,
+) -> Option<Usage> {
+    let usage = answer.get(field).filter(|usage| usage.is_object());
+    usage.map(read)
 }
 
 /// A count of tokens; zero where the server says none.

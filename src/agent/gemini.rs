@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Conversation, Endpoint, missing, permanent, secret_header, tokens, transient},
-    steps::{self, Answer, arguments},
+    exchange::{counted, missing, permanent, secret_header, tokens, transient},
+    steps::{Answer, Api, Authorised, Model, arguments},
 };
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
@@ -20,10 +20,13 @@ use crate::{
 
 /// Asks a model by generateContent.
 #[derive(Debug)]
-pub struct Gemini {
-    endpoint: Endpoint,
-    conversation: Conversation,
-}
+pub struct Gemini(Model);
+
+const API: Api = Api {
+    family: Family::Gemini,
+    authorise,
+    read,
+};
 
 impl Gemini {
     /// A model, with the agent's own system prompt. The model's name is part of the address.
@@ -40,16 +43,13 @@ impl Gemini {
         } else {
             format!("models/{}:generateContent", settings.model)
         };
-        Ok(Self {
-            endpoint: Endpoint::new(settings, api_key, &path)?,
-            conversation: Conversation::new(system, Family::Gemini),
-        })
+        Ok(Self(Model::new(settings, api_key, &path, system, API)?))
     }
 
     /// How a person's messages are replayed.
     #[must_use]
     pub fn with_replay(mut self, mode: ReplayMode) -> Self {
-        self.conversation.mode = mode;
+        self.0.conversation.mode = mode;
         self
     }
 }
@@ -61,22 +61,15 @@ impl Agent for Gemini {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let authorised = |request: RequestBuilder| {
-            Ok(match &self.endpoint.api_key {
-                Some(key) => request.header("x-goog-api-key", secret_header(key)?),
-                None => request,
-            })
-        };
-        steps::reply(
-            &self.endpoint,
-            &self.conversation,
-            turn,
-            cancel,
-            authorised,
-            read,
-        )
-        .await
+        self.0.reply(turn, cancel).await
     }
+}
+
+fn authorise(request: RequestBuilder, key: Option<&SecretString>) -> Authorised {
+    Ok(match key {
+        Some(key) => request.header("x-goog-api-key", secret_header(key)?),
+        None => request,
+    })
 }
 
 fn read(answer: &Value) -> Result<Answer, AgentError> {
@@ -112,17 +105,9 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
             Some(_) => return Err(missing("candidates[0].content.parts[].text")),
         }
     }
-    let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
-    let is_nothing = text.trim().is_empty() && !blocks.iter().any(is_call);
-    Ok(Answer {
-        nothing: is_nothing.then(|| without_words(candidate)),
-        blocks,
-        text,
-        usage: answer
-            .get("usageMetadata")
-            .filter(|usage| usage.is_object())
-            .map(usage),
-    })
+    let usage = counted(answer, "usageMetadata", usage);
+    let nothing = || without_words(candidate);
+    Ok(Answer::of(blocks, text, usage, nothing))
 }
 
 /// A call, behind the signature that has to come back with it.

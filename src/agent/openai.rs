@@ -1,15 +1,14 @@
 //! Any server of OpenAI's chat completions.
 
 use async_trait::async_trait;
-use reqwest::RequestBuilder;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Conversation, Endpoint, missing, permanent, tokens, transient},
-    steps::{self, Answer, arguments},
+    exchange::{counted, missing, permanent, tokens, transient},
+    steps::{self, Answer, Api, Model, arguments},
 };
 use crate::{
     directory::{ChatDialect, ModelEndpoint, ReplayMode},
@@ -20,10 +19,13 @@ use crate::{
 
 /// Asks a model by chat completions.
 #[derive(Debug)]
-pub struct OpenAi {
-    endpoint: Endpoint,
-    conversation: Conversation,
-}
+pub struct OpenAi(Model);
+
+const API: Api = Api {
+    family: Family::OpenAiChat,
+    authorise: steps::bearer,
+    read,
+};
 
 impl OpenAi {
     /// A model, with the agent's own system prompt. A key is sent as a bearer token.
@@ -35,16 +37,19 @@ impl OpenAi {
         api_key: Option<SecretString>,
         system: Option<&str>,
     ) -> Result<Self, HttpSetupError> {
-        Ok(Self {
-            endpoint: Endpoint::new(settings, api_key, "chat/completions")?,
-            conversation: Conversation::new(system, Family::OpenAiChat),
-        })
+        Ok(Self(Model::new(
+            settings,
+            api_key,
+            "chat/completions",
+            system,
+            API,
+        )?))
     }
 
     /// What the server demands of a conversation.
     #[must_use]
     pub fn with_dialect(mut self, dialect: ChatDialect) -> Self {
-        self.conversation.family = match dialect {
+        self.0.conversation.family = match dialect {
             ChatDialect::OpenAi => Family::OpenAiChat,
             ChatDialect::Mistral => Family::Mistral,
             ChatDialect::Strict => Family::StrictChat,
@@ -55,7 +60,7 @@ impl OpenAi {
     /// How a person's messages are replayed.
     #[must_use]
     pub fn with_replay(mut self, mode: ReplayMode) -> Self {
-        self.conversation.mode = mode;
+        self.0.conversation.mode = mode;
         self
     }
 }
@@ -67,21 +72,7 @@ impl Agent for OpenAi {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let authorised = |request: RequestBuilder| {
-            Ok(match &self.endpoint.api_key {
-                Some(key) => request.bearer_auth(key.expose_secret()),
-                None => request,
-            })
-        };
-        steps::reply(
-            &self.endpoint,
-            &self.conversation,
-            turn,
-            cancel,
-            authorised,
-            read,
-        )
-        .await
+        self.0.reply(turn, cancel).await
     }
 }
 
@@ -107,18 +98,12 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
         blocks.push(Block::Text { text: text.clone() });
     }
     blocks.extend(calls(message)?);
-    Ok(Answer {
-        nothing: blocks.is_empty().then(|| without_words(choice)),
-        blocks,
-        text,
-        usage: answer
-            .get("usage")
-            .filter(|usage| usage.is_object())
-            .map(|usage| Usage {
-                input_tokens: tokens(usage, "prompt_tokens"),
-                output_tokens: tokens(usage, "completion_tokens"),
-            }),
-    })
+    let usage = counted(answer, "usage", |usage| Usage {
+        input_tokens: tokens(usage, "prompt_tokens"),
+        output_tokens: tokens(usage, "completion_tokens"),
+    });
+    let nothing = || without_words(choice);
+    Ok(Answer::of(blocks, text, usage, nothing))
 }
 
 fn calls(message: &Value) -> Result<Vec<Block>, AgentError> {

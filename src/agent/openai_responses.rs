@@ -1,15 +1,14 @@
 //! OpenAI's Responses.
 
 use async_trait::async_trait;
-use reqwest::RequestBuilder;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentReply, AgentTurn, Usage,
-    exchange::{Conversation, Endpoint, missing, permanent, tokens, transient},
-    steps::{self, Answer, arguments},
+    exchange::{counted, missing, permanent, tokens, transient},
+    steps::{self, Answer, Api, Model, arguments},
 };
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
@@ -20,10 +19,13 @@ use crate::{
 
 /// Asks a model by Responses.
 #[derive(Debug)]
-pub struct OpenAiResponses {
-    endpoint: Endpoint,
-    conversation: Conversation,
-}
+pub struct OpenAiResponses(Model);
+
+const API: Api = Api {
+    family: Family::OpenAiResponses,
+    authorise: steps::bearer,
+    read,
+};
 
 impl OpenAiResponses {
     /// A model, with the agent's own system prompt. A key is sent as a bearer token.
@@ -35,16 +37,19 @@ impl OpenAiResponses {
         api_key: Option<SecretString>,
         system: Option<&str>,
     ) -> Result<Self, HttpSetupError> {
-        Ok(Self {
-            endpoint: Endpoint::new(settings, api_key, "responses")?,
-            conversation: Conversation::new(system, Family::OpenAiResponses),
-        })
+        Ok(Self(Model::new(
+            settings,
+            api_key,
+            "responses",
+            system,
+            API,
+        )?))
     }
 
     /// How a person's messages are replayed.
     #[must_use]
     pub fn with_replay(mut self, mode: ReplayMode) -> Self {
-        self.conversation.mode = mode;
+        self.0.conversation.mode = mode;
         self
     }
 }
@@ -56,21 +61,7 @@ impl Agent for OpenAiResponses {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let authorised = |request: RequestBuilder| {
-            Ok(match &self.endpoint.api_key {
-                Some(key) => request.bearer_auth(key.expose_secret()),
-                None => request,
-            })
-        };
-        steps::reply(
-            &self.endpoint,
-            &self.conversation,
-            turn,
-            cancel,
-            authorised,
-            read,
-        )
-        .await
+        self.0.reply(turn, cancel).await
     }
 }
 
@@ -95,26 +86,18 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
             None => return Err(missing("output[].type")),
         }
     }
-    let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
-    let is_nothing = said.text.trim().is_empty() && !said.blocks.iter().any(is_call);
-    Ok(Answer {
-        nothing: is_nothing.then(|| {
-            if said.refused {
-                permanent("the model refused to answer (`refusal`)")
-            } else {
-                without_words(answer)
-            }
-        }),
-        blocks: said.blocks,
-        text: said.text,
-        usage: answer
-            .get("usage")
-            .filter(|usage| usage.is_object())
-            .map(|usage| Usage {
-                input_tokens: tokens(usage, "input_tokens"),
-                output_tokens: tokens(usage, "output_tokens"),
-            }),
-    })
+    let usage = counted(answer, "usage", |usage| Usage {
+        input_tokens: tokens(usage, "input_tokens"),
+        output_tokens: tokens(usage, "output_tokens"),
+    });
+    let nothing = || {
+        if said.refused {
+            permanent("the model refused to answer (`refusal`)")
+        } else {
+            without_words(answer)
+        }
+    };
+    Ok(Answer::of(said.blocks, said.text, usage, nothing))
 }
 
 /// What the items of an answer say, as they are read.

@@ -1,6 +1,7 @@
 //! A turn as steps: the model is asked, what it calls is done, and it is asked again with the results.
 
 use reqwest::RequestBuilder;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -9,8 +10,10 @@ use super::{
     exchange::{Conversation, Endpoint, exchange, permanent},
 };
 use crate::{
-    replay::ToolCalls,
-    transcript::{Block, Content, NewEntry, Role},
+    directory::ModelEndpoint,
+    http_client::HttpSetupError,
+    replay::{Family, ToolCalls},
+    transcript::{Block, NewEntry, Role},
 };
 
 /// How often a model may call tools before it has to answer in words.
@@ -32,6 +35,23 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// What an answer came to; `nothing` says why there is nothing in it, where that is so.
+    pub(super) fn of(
+        blocks: Vec<Block>,
+        text: String,
+        usage: Option<Usage>,
+        nothing: impl FnOnce() -> AgentError,
+    ) -> Self {
+        let is_call = |block: &Block| matches!(block, Block::ToolUse { .. });
+        let is_nothing = text.trim().is_empty() && !blocks.iter().any(is_call);
+        Self {
+            nothing: is_nothing.then(nothing),
+            blocks,
+            text,
+            usage,
+        }
+    }
+
     fn calls(&self) -> Vec<ToolCall> {
         let calls = self.blocks.iter().filter_map(|block| match block {
             Block::ToolUse { id, name, input } => Some(ToolCall {
@@ -67,54 +87,117 @@ pub(super) fn arguments(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Runs a turn to its answer in words. `authorised` adds a provider's headers to a request, and
-/// `read` reads its answers.
-pub(super) async fn reply(
-    endpoint: &Endpoint,
-    conversation: &Conversation,
-    turn: &AgentTurn,
-    cancel: &CancellationToken,
-    authorised: impl Fn(RequestBuilder) -> Result<RequestBuilder, AgentError> + Send,
-    read: fn(&Value) -> Result<Answer, AgentError>,
-) -> Result<AgentReply, AgentError> {
-    let mut asked = turn.prompt.clone();
-    let mut usage: Option<Usage> = None;
-    for step in 0..=STEPS_MAX {
-        let is_last = step == STEPS_MAX || turn.tools.offered().is_empty();
-        let tool_calls = if is_last {
-            ToolCalls::Forbidden
-        } else {
-            ToolCalls::Allowed
-        };
-        let body = conversation.body(&endpoint.settings, turn, &asked, tool_calls);
-        let request = endpoint.client.post(endpoint.url.clone()).json(&body);
-        let answer = read(&exchange(authorised(request)?, cancel).await?)?;
-        usage = sum(usage, answer.usage);
-        let calls = answer.calls();
-        if calls.is_empty() {
-            let text = words_after(step, answer)?;
-            let interior = asked.split_off(turn.prompt.len());
-            return Ok(AgentReply {
-                interior,
-                text,
-                usage,
-            });
-        }
-        if turn.tools.offered().is_empty() {
-            return Err(permanent(
-                "the model's answer calls a tool, though none was offered",
-            ));
-        }
-        if is_last {
-            break;
-        }
-        asked.push(row(Role::Assistant, answer.blocks));
-        let results = results(turn, &calls, cancel).await?;
-        asked.push(row(Role::Tool, results));
+/// What differs between providers, besides the words of their requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Api {
+    /// The rules of its conversations.
+    pub(super) family: Family,
+    /// Adds the key, and what else the provider wants in the headers of a request.
+    pub(super) authorise: fn(RequestBuilder, Option<&SecretString>) -> Authorised,
+    /// Reads an answer.
+    pub(super) read: fn(&Value) -> Result<Answer, AgentError>,
+}
+
+/// A request with its headers; a key may be none that can be sent.
+pub(super) type Authorised = Result<RequestBuilder, AgentError>;
+
+/// Sends a key as a bearer token.
+pub(super) fn bearer(request: RequestBuilder, key: Option<&SecretString>) -> Authorised {
+    Ok(match key {
+        Some(key) => request.bearer_auth(key.expose_secret()),
+        None => request,
+    })
+}
+
+/// A model behind a provider's API.
+#[derive(Debug)]
+pub(super) struct Model {
+    endpoint: Endpoint,
+    pub(super) conversation: Conversation,
+    api: Api,
+}
+
+impl Model {
+    /// `path` is the method's, below the API's root; `system` is the agent's own system prompt.
+    ///
+    /// # Errors
+    /// [`HttpSetupError`] if the settings' `base_url` cannot be used.
+    pub(super) fn new(
+        settings: ModelEndpoint,
+        api_key: Option<SecretString>,
+        path: &str,
+        system: Option<&str>,
+        api: Api,
+    ) -> Result<Self, HttpSetupError> {
+        Ok(Self {
+            endpoint: Endpoint::new(settings, api_key, path)?,
+            conversation: Conversation::new(system, api.family),
+            api,
+        })
     }
-    Err(permanent(format!(
-        "the model called tools {STEPS_MAX} times and then again, instead of answering"
-    )))
+
+    /// Runs a turn to its answer in words.
+    pub(super) async fn reply(
+        &self,
+        turn: &AgentTurn,
+        cancel: &CancellationToken,
+    ) -> Result<AgentReply, AgentError> {
+        let mut asked = turn.prompt.clone();
+        let mut usage: Option<Usage> = None;
+        for step in 0..=STEPS_MAX {
+            let is_last = step == STEPS_MAX || turn.tools.offered().is_empty();
+            let tool_calls = if is_last {
+                ToolCalls::Forbidden
+            } else {
+                ToolCalls::Allowed
+            };
+            let answer = self.ask(turn, &asked, tool_calls, cancel).await?;
+            usage = sum(usage, answer.usage);
+            let calls = answer.calls();
+            if calls.is_empty() {
+                let text = words_after(step, answer)?;
+                let interior = asked.split_off(turn.prompt.len());
+                return Ok(AgentReply {
+                    interior,
+                    text,
+                    usage,
+                });
+            }
+            if turn.tools.offered().is_empty() {
+                return Err(permanent(
+                    "the model's answer calls a tool, though none was offered",
+                ));
+            }
+            if is_last {
+                break;
+            }
+            asked.push(NewEntry::blocks(Role::Assistant, answer.blocks));
+            let results = results(turn, &calls, cancel).await?;
+            asked.push(NewEntry::blocks(Role::Tool, results));
+        }
+        Err(permanent(format!(
+            "the model called tools {STEPS_MAX} times and then again, instead of answering"
+        )))
+    }
+
+    async fn ask(
+        &self,
+        turn: &AgentTurn,
+        asked: &[NewEntry],
+        tool_calls: ToolCalls,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, AgentError> {
+        let Endpoint {
+            client,
+            url,
+            settings,
+            api_key,
+        } = &self.endpoint;
+        let body = self.conversation.body(settings, turn, asked, tool_calls);
+        let request = client.post(url.clone()).json(&body);
+        let request = (self.api.authorise)(request, api_key.as_ref())?;
+        (self.api.read)(&exchange(request, cancel).await?)
+    }
 }
 
 /// The words of an answer without calls. A model that has done something may have nothing to say.
@@ -151,14 +234,6 @@ async fn results(
         });
     }
     Ok(results)
-}
-
-fn row(role: Role, blocks: Vec<Block>) -> NewEntry {
-    NewEntry {
-        role,
-        content: Content::Blocks(blocks),
-        framed: None,
-    }
 }
 
 /// What all requests of a turn came to.

@@ -23,11 +23,11 @@ use crate::{
     clock::Clock,
     directory::{Chat, Directory, Permission},
     ids::{AgentName, ChatName, JobId},
-    job::{Deliver, Job, Mode},
+    job::{Job, Mode},
     policy::OwnedEvent,
     replay::Tool,
     store::{Store, StoreError},
-    transcript::{Block, Content, NewEntry, Role},
+    transcript::{Block, NewEntry, Role},
 };
 
 use super::{Applied, Change, ChangeError, Decider, Journal, Services};
@@ -49,7 +49,7 @@ pub(super) struct Place {
 impl Place {
     /// Where a run is.
     pub(super) fn of_run(agent: &AgentName, job: &Job, directory: &Directory) -> Self {
-        let chat = posts_to(job).and_then(|name| directory.chats.get(name));
+        let chat = job.chat().and_then(|name| directory.chats.get(name));
         Self {
             agent: agent.clone(),
             chat: chat.cloned(),
@@ -60,21 +60,6 @@ impl Place {
     fn is_background(&self) -> bool {
         let mode = self.job.as_ref().map(|job| &job.mode);
         matches!(mode, Some(Mode::Background { .. }))
-    }
-}
-
-/// The chat in which a job shows something, if it does.
-fn posts_to(job: &Job) -> Option<&ChatName> {
-    match &job.mode {
-        Mode::InChat { chat, .. }
-        | Mode::Background {
-            deliver: Deliver::Chat(chat),
-            ..
-        } => Some(chat),
-        Mode::Background {
-            deliver: Deliver::Webhook(_) | Deliver::History,
-            ..
-        } => None,
     }
 }
 
@@ -197,7 +182,7 @@ impl TurnTools {
     /// Whether a job is in the turn's reach: it posts to the chat, or is the one that runs.
     fn reaches(&self, job: &Job) -> bool {
         let chat = self.place.chat.as_ref().map(|chat| &chat.name);
-        let posts_here = chat.is_some() && posts_to(job) == chat;
+        let posts_here = chat.is_some() && job.chat() == chat;
         let is_own = self.place.job.as_ref().is_some_and(|own| own.id == job.id);
         posts_here || is_own || self.may(Permission::AnyJob)
     }
@@ -245,11 +230,6 @@ impl Tools for TurnTools {
 
 /// A call and its result, as history keeps them.
 fn rows_of(call: &ToolCall, output: &ToolOutput) -> [NewEntry; 2] {
-    let row = |role, block| NewEntry {
-        role,
-        content: Content::Blocks(vec![block]),
-        framed: None,
-    };
     let used = Block::ToolUse {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -260,7 +240,10 @@ fn rows_of(call: &ToolCall, output: &ToolOutput) -> [NewEntry; 2] {
         content: output.content.clone(),
         is_error: output.is_error,
     };
-    [row(Role::Assistant, used), row(Role::Tool, result)]
+    [
+        NewEntry::blocks(Role::Assistant, vec![used]),
+        NewEntry::blocks(Role::Tool, vec![result]),
+    ]
 }
 
 fn refused_change(error: &ChangeError) -> ToolOutput {
