@@ -22,7 +22,7 @@ pub use projection::project;
 pub use request::{Settings, request};
 pub use tool::{Tool, ToolCalls};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::transcript::{Block, Role};
 
@@ -51,10 +51,26 @@ pub fn to_json(messages: &[Message], family: Family) -> Vec<Value> {
     match family {
         Family::OpenAiChat | Family::Mistral | Family::StrictChat => openai::messages(messages),
         Family::OpenAiResponses => responses::items(messages),
-        Family::AnthropicMessages => anthropic::messages(messages),
+        Family::AnthropicMessages => in_blocks(messages, anthropic::block),
         Family::Gemini => gemini::contents(messages),
-        Family::BedrockConverse => bedrock::messages(messages),
+        Family::BedrockConverse => in_blocks(messages, bedrock::block),
     }
+}
+
+/// Messages whose content is always a list of blocks, so that one that grows keeps its beginning.
+/// Results of tool calls are in the user's role.
+fn in_blocks(messages: &[Message], block: fn(&Block) -> Value) -> Vec<Value> {
+    messages
+        .iter()
+        .map(|message| {
+            let role = match message.role {
+                Role::User | Role::Tool => "user",
+                Role::Assistant => "assistant",
+            };
+            let content: Vec<Value> = message.blocks.iter().map(block).collect();
+            json!({"role": role, "content": content})
+        })
+        .collect()
 }
 
 /// The names of all tools that are called, in the order of their first call.
@@ -77,6 +93,6 @@ fn object(input: &Value) -> Value {
     if input.is_object() {
         input.clone()
     } else {
-        serde_json::json!({ "value": input })
+        json!({ "value": input })
     }
 }

@@ -1,26 +1,11 @@
-//! The messages of an Anthropic Messages request.
+//! The blocks of an Anthropic Messages request.
 
 use serde_json::{Value, json};
 
-use super::{Message, object};
-use crate::transcript::{Block, Role};
+use super::object;
+use crate::transcript::Block;
 
-/// Content is always a list of blocks, so that a message that grows keeps its beginning.
-pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
-    messages
-        .iter()
-        .map(|message| {
-            let role = match message.role {
-                Role::User | Role::Tool => "user",
-                Role::Assistant => "assistant",
-            };
-            let content: Vec<Value> = message.blocks.iter().map(block).collect();
-            json!({"role": role, "content": content})
-        })
-        .collect()
-}
-
-fn block(block: &Block) -> Value {
+pub(super) fn block(block: &Block) -> Value {
     match block {
         Block::Text { text } => json!({"type": "text", "text": text}),
         Block::ToolUse { id, name, input } => {

@@ -1,25 +1,11 @@
-//! The messages of a Bedrock Converse request.
+//! The blocks of a Bedrock Converse request.
 
 use serde_json::{Value, json};
 
-use super::{Message, object};
-use crate::transcript::{Block, Role};
+use super::object;
+use crate::transcript::Block;
 
-pub(super) fn messages(messages: &[Message]) -> Vec<Value> {
-    messages
-        .iter()
-        .map(|message| {
-            let role = match message.role {
-                Role::User | Role::Tool => "user",
-                Role::Assistant => "assistant",
-            };
-            let content: Vec<Value> = message.blocks.iter().map(block).collect();
-            json!({"role": role, "content": content})
-        })
-        .collect()
-}
-
-fn block(block: &Block) -> Value {
+pub(super) fn block(block: &Block) -> Value {
     match block {
         Block::Text { text } => json!({"text": text}),
         Block::ToolUse { id, name, input } => {
