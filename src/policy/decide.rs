@@ -173,19 +173,30 @@ impl Draft {
         } else if !self.state.active.is_empty() && plan.job.policies.overlap != Overlap::Allow {
             self.refusal = Some(Refusal::RunActive);
         } else {
-            self.state.active.push(ActiveRun {
-                occurrence: occurrence.clone(),
-                phase: Phase::Open,
-                from_queue: false,
-            });
-            self.effects.push(Effect::Start {
-                occurrence,
-                nominal: now,
-                fire_at: now,
-                cause: Cause::Manual,
-                merged: Vec::new(),
-            });
+            self.start_requested(occurrence, now, Cause::Manual, now);
         }
+    }
+
+    /// Starts a run that somebody asked for.
+    fn start_requested(
+        &mut self,
+        occurrence: OccurrenceRef,
+        nominal: Timestamp,
+        cause: Cause,
+        now: Timestamp,
+    ) {
+        self.state.active.push(ActiveRun {
+            occurrence: occurrence.clone(),
+            phase: Phase::Open,
+            from_queue: false,
+        });
+        self.effects.push(Effect::Start {
+            occurrence,
+            nominal,
+            fire_at: now,
+            cause,
+            merged: Vec::new(),
+        });
     }
 
     fn pause(&mut self, plan: &JobPlan, reason: String, now: Timestamp) {

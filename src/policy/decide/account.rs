@@ -208,16 +208,16 @@ impl<'a> Due<'a> {
 
 /// Whether a slot starts at all: on time, or as a catch-up inside its window.
 fn starts(plan: &JobPlan, planned: &Planned, now: Timestamp) -> bool {
-    is_on_time(plan, planned, now)
+    is_on_time(plan.planner.fire_at(&plan.job.id, planned), now)
         || match plan.job.policies.catch_up {
             CatchUp::Latest | CatchUp::All => is_in_window(plan, planned.nominal, now),
             CatchUp::None => false,
         }
 }
 
-fn is_on_time(plan: &JobPlan, planned: &Planned, now: Timestamp) -> bool {
-    let drawn = plan.planner.fire_at(&plan.job.id, planned);
-    now.duration_since(drawn) <= ON_TIME
+/// Whether a slot that starts now is not caught up.
+pub(super) fn is_on_time(fire_at: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(fire_at) <= ON_TIME
 }
 
 /// Starts what is due, or lets it wait for its drawn instant or its turn.
@@ -229,8 +229,8 @@ fn take_up(draft: &mut Draft, plan: &JobPlan, due: &[Planned], now: Timestamp) {
     // What is buffered has waited longer.
     draft.start_waiting(plan, now);
     for planned in due {
-        let (fire_at, cause) = if is_on_time(plan, planned, now) {
-            let drawn = plan.planner.fire_at(&plan.job.id, planned);
+        let drawn = plan.planner.fire_at(&plan.job.id, planned);
+        let (fire_at, cause) = if is_on_time(drawn, now) {
             (drawn, Cause::Scheduled)
         } else {
             (spread(plan, newest, now), Cause::CatchUp)

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Draft;
 use crate::{
     occurrence::{Cause, OccurrenceRef},
-    policy::{ActiveRun, BackfillSlot, Effect, JobPlan, Phase, Refusal, WaitsFor},
+    policy::{BackfillSlot, JobPlan, Refusal, WaitsFor},
 };
 
 /// How many slots of a job may wait for a backfill: they are part of the job's state, which every
@@ -45,17 +45,6 @@ impl Draft {
             nominal,
         } = self.state.backfill.remove(0);
         let occurrence = OccurrenceRef::Backfill(request, slot);
-        self.state.active.push(ActiveRun {
-            occurrence: occurrence.clone(),
-            phase: Phase::Open,
-            from_queue: false,
-        });
-        self.effects.push(Effect::Start {
-            occurrence,
-            nominal,
-            fire_at: now,
-            cause: Cause::Backfill,
-            merged: Vec::new(),
-        });
+        self.start_requested(occurrence, nominal, Cause::Backfill, now);
     }
 }

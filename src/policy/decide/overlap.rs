@@ -7,7 +7,7 @@ use crate::{
     occurrence::{OccurrenceKind, OccurrenceRef, Outcome, SkipReason, Slot},
 };
 
-use super::{Draft, ON_TIME, account};
+use super::{Draft, account};
 use crate::policy::{ActiveRun, Effect, JobPlan, Phase, SkippedRange, WaitingSlot, WaitsFor};
 
 /// How many slots of a job wait at most, buffered and queued together.
@@ -210,7 +210,7 @@ impl Draft {
 
 /// Why a waiting slot whose time has come no longer starts, if it does not.
 fn too_late(plan: &JobPlan, slot: &WaitingSlot, now: Timestamp) -> Option<SkipReason> {
-    let on_time = now.duration_since(slot.fire_at) <= ON_TIME;
+    let on_time = account::is_on_time(slot.fire_at, now);
     let missed = match (slot.waits_for, plan.job.policies.catch_up) {
         (WaitsFor::Instant, CatchUp::None) => true,
         (WaitsFor::Instant, CatchUp::Latest | CatchUp::All) => {
