@@ -20,7 +20,7 @@ use chatcron::{
 };
 use jiff::Timestamp;
 use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
-use world::{TestAgent, TestChannel, World, last_words, words};
+use world::{ME, TestAgent, TestChannel, World, last_words, words};
 
 const JOBS: &str = r#"
 timezone = "Europe/Berlin"
@@ -55,19 +55,6 @@ prompt  = "once"
 deliver = "me"
 "#;
 
-const REST: &str = r#"
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
-"#;
-
 const FROM: &str = "2027-03-27T10:00:00Z";
 
 fn at(text: &str) -> Timestamp {
@@ -86,10 +73,7 @@ async fn world(jobs: &str) -> World {
             _ => Ok(words(&last_words(turn))),
         }
     });
-    World::new(&format!("{jobs}{REST}"), FROM)
-        .await
-        .with_agent("main", agent)
-        .with_channel("phone", TestChannel::keyed())
+    World::in_my_chat(jobs, FROM, agent, TestChannel::keyed()).await
 }
 
 /// Runs a worker from where the clock stands, to each next instant at which something is due.
@@ -131,19 +115,19 @@ async fn a_week() -> World {
         .replace("\"08:00\"]", "\"09:15\"]")
         .replace("every   = \"45m\"", "every   = \"50m\"")
         .replace("max_runs = 3", "max_runs = 5");
-    world.edit(&format!("{edited}{REST}"));
+    world.edit(&format!("{edited}{ME}"));
     live(&world, "2027-03-29T20:00:00Z").await;
     // One is removed, and one is switched off.
     let fewer = edited
         .replace("[jobs.often]", "[jobs.another]")
         .replace("[jobs.grid]", "[jobs.grid]\nenabled = false");
-    world.edit(&format!("{fewer}{REST}"));
+    world.edit(&format!("{fewer}{ME}"));
     live(&world, "2027-03-30T03:00:00Z").await;
     // Made again, switched on with another zone, and edited twice at one instant.
-    world.edit(&format!("{JOBS}{REST}"));
+    world.edit(&format!("{JOBS}{ME}"));
     world.apply().await;
     let moved = edited.replace("Europe/Berlin", "America/New_York");
-    world.edit(&format!("{moved}{REST}"));
+    world.edit(&format!("{moved}{ME}"));
     live(&world, "2027-04-02T10:00:00Z").await;
     world
 }
@@ -181,7 +165,7 @@ async fn the_audit_holds_while_things_are_under_way() {
 async fn pruned_slots_are_told_and_are_no_hole() {
     let (mut world, _) = sound().await;
     let keep = "\n[retention]\nruns = \"16h\"\n";
-    world.edit(&format!("{JOBS}{REST}{keep}"));
+    world.edit(&format!("{JOBS}{ME}{keep}"));
     let retention = world.file.retention.clone().unwrap();
     let now = world.clock.now();
     assert!(world.store.prune(&retention, now).await.unwrap() > 0);
@@ -433,7 +417,7 @@ async fn a_cursor_is_read_to_the_microsecond_by_the_migration() {
     let odd = at("2027-03-27T10:00:00.000123Z");
     world.clock.move_to(odd);
     let mut world = world;
-    world.edit(&format!("{JOBS}{REST}"));
+    world.edit(&format!("{JOBS}{ME}"));
     drop(world.start().await);
     let path = world.database();
     let migration = include_str!("../migrations/sqlite/0004_ledger.sql");

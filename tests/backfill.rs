@@ -31,17 +31,6 @@ anchor  = "2026-01-01T00:00:00Z"
 enabled = false
 deliver = "history"
 prompt  = "Count."
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 /// A day of the past week or so, by the machine's clock, which the command reads.
@@ -56,10 +45,7 @@ fn at(ago: i64, time: &str) -> String {
 
 /// A week in which `look` ran ten days ago, was down for three, and failed on the fifth day.
 async fn a_week(agent: &TestAgent, channel: &TestChannel) -> World {
-    let world = World::new(JOBS, &at(10, "00:00:00"))
-        .await
-        .with_agent("main", agent.clone())
-        .with_channel("phone", channel.clone());
+    let world = World::in_my_chat(JOBS, &at(10, "00:00:00"), agent.clone(), channel.clone()).await;
     let mut worker = world.start().await;
     world.run_at(&mut worker, &at(10, "08:00:00")).await;
     drop(worker);

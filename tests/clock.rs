@@ -13,9 +13,9 @@ use chatcron::{
     worker::{Worker, clock_doubt},
 };
 use jiff::Timestamp;
-use world::{TestAgent, TestChannel, World};
+use world::{ME, TestAgent, TestChannel, World};
 
-const FILE: &str = r#"
+const JOBS: &str = r#"
 timezone = "Europe/Berlin"
 
 [jobs.morning]
@@ -28,24 +28,10 @@ every   = "30m"
 anchor  = "2026-01-01T00:00"
 prompt  = "often"
 deliver = "history"
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 async fn world(now: &str) -> World {
-    World::new(FILE, now)
-        .await
-        .with_agent("main", TestAgent::echo())
-        .with_channel("phone", TestChannel::keyed())
+    World::in_my_chat(JOBS, now, TestAgent::echo(), TestChannel::keyed()).await
 }
 
 /// Lets the worker do everything that comes due, as time passes.
@@ -265,7 +251,8 @@ async fn an_edit_while_a_clock_is_put_right_leaves_a_ledger_in_order() {
     world.clock.step("2026-12-02T05:00:00Z");
     live(&world, &mut worker, "2026-12-02T08:00:00Z").await;
     world.clock.step("2026-12-01T12:10:00Z");
-    world.edit(&FILE.replace("\"08:00\"", "[\"08:00\", \"09:00\"]"));
+    let twice = JOBS.replace("\"08:00\"", "[\"08:00\", \"09:00\"]");
+    world.edit(&format!("{twice}{ME}"));
     world.apply().await;
     live(&world, &mut worker, "2026-12-03T08:30:00Z").await;
     let ran = ran(&world, "morning").await;

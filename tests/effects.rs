@@ -108,24 +108,10 @@ deliver = "me"
 timeout = "1m"
 alert   = {{ after = 1 }}
 {more}
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#
     );
     let channel = TestChannel::keyed();
-    let world = World::new(&jobs, NOON)
-        .await
-        .with_agent("main", agent.clone())
-        .with_channel("phone", channel.clone());
+    let world = World::in_my_chat(&jobs, NOON, agent.clone(), channel.clone()).await;
     (world, channel)
 }
 

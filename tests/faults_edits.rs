@@ -11,28 +11,18 @@ use chatcron::{
     worker::Change,
 };
 use jiff::Timestamp;
-use world::{Does, TestAgent, TestChannel, World};
+use world::{Does, ME, TestAgent, TestChannel, World};
 
-const REST: &str = r#"
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
+/// A second chat.
+const YOU: &str = r#"
 [chats.you]
 channel = "phone"
 to      = "5550002"
 agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 fn file(job: &str) -> String {
-    format!("timezone = \"UTC\"\n\n[jobs.a]\n{job}\nprompt = \"a\"\n{REST}")
+    format!("timezone = \"UTC\"\n\n[jobs.a]\n{job}\nprompt = \"a\"\n{YOU}{ME}")
 }
 
 async fn world(job: &str, now: &str, agent: &TestAgent, channel: &TestChannel) -> World {

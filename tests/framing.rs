@@ -14,17 +14,6 @@ timezone = "Europe/Berlin"
 daily   = "08:00"
 prompt  = "Summarise yesterday's spending."
 deliver = "me"
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 const MORNING: &str = "2026-12-01T06:59:00Z";
@@ -32,10 +21,7 @@ const AT_EIGHT: &str = "2026-12-01T07:00:00Z";
 const BLOCK: &str = "Sender (untrusted metadata):\n```json\n{\"name\": \"Ana\"}\n```";
 
 async fn world(agent: &TestAgent, channel: &TestChannel) -> World {
-    World::new(JOBS, MORNING)
-        .await
-        .with_agent("main", agent.clone())
-        .with_channel("phone", channel.clone())
+    World::in_my_chat(JOBS, MORNING, agent.clone(), channel.clone()).await
 }
 
 fn shown(world: &World, channel: &TestChannel) -> Vec<String> {

@@ -35,17 +35,6 @@ deliver = "me"
 daily  = "21:00"
 chat   = "me"
 prompt = "Ask how the day went."
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 /// Before the first slot of that day.
@@ -54,10 +43,7 @@ const AT_EIGHT: &str = "2026-12-01T07:00:00Z";
 const AT_NINE_PM: &str = "2026-12-01T20:00:00Z";
 
 async fn world(agent: &TestAgent, channel: &TestChannel) -> World {
-    World::new(JOBS, MORNING)
-        .await
-        .with_agent("main", agent.clone())
-        .with_channel("phone", channel.clone())
+    World::in_my_chat(JOBS, MORNING, agent.clone(), channel.clone()).await
 }
 
 #[tokio::test]
@@ -290,11 +276,9 @@ async fn another_agents_chat_gets_the_message_and_no_row_and_the_run_says_so() {
     let jobs = JOBS.replace("deliver = \"me\"", "deliver = \"me\"\nagent = \"other\"")
         + "\n[agents.other]\nkind = \"echo\"\n";
     let (agent, channel) = (TestAgent::echo(), TestChannel::blind());
-    let world = World::new(&jobs, MORNING)
+    let world = World::in_my_chat(&jobs, MORNING, agent.clone(), channel.clone())
         .await
-        .with_agent("main", agent.clone())
-        .with_agent("other", agent.clone())
-        .with_channel("phone", channel.clone());
+        .with_agent("other", agent.clone());
     let mut worker = world.start().await;
     world.run_at(&mut worker, AT_EIGHT).await;
     assert_eq!(channel.lines(&world.session("me")).len(), 1);

@@ -17,31 +17,18 @@ use chatcron::{
 use jiff::SignedDuration;
 use world::{TestAgent, TestChannel, World, last_words, words};
 
-/// Chats, a channel and an agent, after the jobs.
-const REST: &str = r#"
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
+/// A second chat.
+const OPS: &str = r#"
 [chats.ops]
 channel = "phone"
 to      = "5550002"
 agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 async fn world(jobs: &str, agent: &TestAgent, channel: &TestChannel) -> World {
-    let file = format!("timezone = \"UTC\"\n{jobs}{REST}");
-    World::new(&file, "2026-12-01T11:59:59Z")
-        .await
-        .with_agent("main", agent.clone())
-        .with_channel("phone", channel.clone())
+    let jobs = format!("timezone = \"UTC\"\n{jobs}{OPS}");
+    let before = "2026-12-01T11:59:59Z";
+    World::in_my_chat(&jobs, before, agent.clone(), channel.clone()).await
 }
 
 /// The states of all runs, with their reasons.

@@ -28,17 +28,6 @@ deliver = "me"
 daily  = "08:00"
 chat   = "me"
 prompt = "Ask how the day went."
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 const HEARTBEAT: &str = "telegram:direct:5550001:heartbeat";
@@ -47,10 +36,7 @@ const SUBAGENT: &str = "agent:main:subagent:f47ac10b-58cc-4372-a567-0e02b2c3d479
 /// A person's turn, an in-chat job, a background job, two heartbeats and a subagent.
 async fn lived() -> World {
     let (agent, channel) = (TestAgent::echo(), TestChannel::blind());
-    let world = World::new(JOBS, "2026-12-01T07:59:00Z")
-        .await
-        .with_agent("main", agent)
-        .with_channel("phone", channel);
+    let world = World::in_my_chat(JOBS, "2026-12-01T07:59:00Z", agent, channel).await;
     let mut worker = world.start().await;
     world.say("me", "How much?").await;
     worker.until_quiet().await.unwrap();

@@ -33,17 +33,6 @@ name    = "News"
 daily   = "08:05"
 prompt  = "The news."
 deliver = "me"
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 const BEFORE: &str = "2026-12-01T07:59:00Z";
@@ -51,10 +40,7 @@ const AT_EIGHT: &str = "2026-12-01T08:00:00Z";
 const FIVE_LATER: &str = "2026-12-01T08:05:00Z";
 
 async fn world(agent: &TestAgent, channel: &TestChannel) -> World {
-    World::new(JOBS, BEFORE)
-        .await
-        .with_agent("main", agent.clone())
-        .with_channel("phone", channel.clone())
+    World::in_my_chat(JOBS, BEFORE, agent.clone(), channel.clone()).await
 }
 
 /// What the chat's next turn would be sent, accepted by the family's validator.

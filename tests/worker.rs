@@ -16,21 +16,7 @@ use chatcron::{
     worker::{Change, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 use jiff::SignedDuration;
-use world::{Does, TestAgent, TestChannel, World, last_words, texts, words};
-
-/// `[chats.me]`, `[channels.phone]` and `[agents.main]`, after the jobs.
-const REST: &str = r#"
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
-"#;
+use world::{Does, ME, TestAgent, TestChannel, World, last_words, texts, words};
 
 const NOON: &str = "2026-12-01T12:00:00Z";
 
@@ -40,7 +26,7 @@ fn daily(id: &str, at: &str, more: &str) -> String {
 
 fn file(jobs: &[String]) -> String {
     format!(
-        "timezone = \"UTC\"\nmax_concurrent = 2\n{}{REST}",
+        "timezone = \"UTC\"\nmax_concurrent = 2\n{}{ME}",
         jobs.concat()
     )
 }
@@ -201,7 +187,7 @@ async fn a_chat_that_moved_is_the_same_chat_at_its_new_address() {
 
 #[tokio::test]
 async fn a_channel_that_asks_everybody_to_wait_is_not_asked_meanwhile() {
-    let other = REST
+    let other = ME
         .replace("[chats.me]", "[chats.you]")
         .replace("5550001", "5550002");
     let jobs = format!("{}{}", file(&[]), other.split("[channels").next().unwrap());

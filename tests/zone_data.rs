@@ -20,17 +20,6 @@ daily    = "08:00"
 timezone = "Europe/Berlin"
 prompt   = "Report."
 deliver  = "me"
-
-[chats.me]
-channel = "phone"
-to      = "5550001"
-agent   = "main"
-
-[channels.phone]
-kind = "console"
-
-[agents.main]
-kind = "echo"
 "#;
 
 const BEFORE: &str = "2026-12-01T04:00:00Z";
@@ -39,10 +28,7 @@ const NEXT_SLOT: &str = "2026-12-02T07:00:00Z";
 
 async fn world() -> (World, TestChannel) {
     let channel = TestChannel::keyed();
-    let world = World::new(JOBS, BEFORE)
-        .await
-        .with_agent("main", TestAgent::echo())
-        .with_channel("phone", channel.clone());
+    let world = World::in_my_chat(JOBS, BEFORE, TestAgent::echo(), channel.clone()).await;
     (world, channel)
 }
 
@@ -142,10 +128,13 @@ async fn a_slot_that_moves_after_it_was_accounted_for_does_not_run_again() {
 async fn a_skipped_slot_that_moves_past_the_end_of_its_range_does_not_run() {
     let jobs = JOBS.replace("prompt ", "catch_up = \"none\"\nprompt ");
     let channel = TestChannel::keyed();
-    let world = World::new(&jobs, "2026-11-29T20:00:00Z")
-        .await
-        .with_agent("main", TestAgent::echo())
-        .with_channel("phone", channel.clone());
+    let world = World::in_my_chat(
+        &jobs,
+        "2026-11-29T20:00:00Z",
+        TestAgent::echo(),
+        channel.clone(),
+    )
+    .await;
     drop(world.start().await);
     world.clock.set("2026-12-01T07:10:00Z");
     drop(world.start().await);

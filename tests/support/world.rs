@@ -350,7 +350,34 @@ pub(crate) struct World {
     pub(crate) webhook: Option<Arc<dyn Channel>>,
 }
 
+/// The end of a jobs file: a chat, its channel and its agent.
+pub(crate) const ME: &str = r#"
+[chats.me]
+channel = "phone"
+to      = "5550001"
+agent   = "main"
+
+[channels.phone]
+kind = "console"
+
+[agents.main]
+kind = "echo"
+"#;
+
 impl World {
+    /// Jobs of the chat `me` alone, with the agent and the channel in the place of the file's.
+    pub(crate) async fn in_my_chat(
+        jobs: &str,
+        now: &str,
+        agent: impl Agent,
+        channel: impl Channel,
+    ) -> Self {
+        Self::new(&format!("{jobs}{ME}"), now)
+            .await
+            .with_agent("main", agent)
+            .with_channel("phone", channel)
+    }
+
     /// Reads a jobs file, which must be right, at an instant.
     pub(crate) async fn new(jobs: &str, now: &str) -> Self {
         let clock = TestClock::at(now);
