@@ -235,8 +235,10 @@ fn take_up(draft: &mut Draft, plan: &JobPlan, due: &[Planned], now: Timestamp) {
         } else {
             (spread(plan, newest, now), Cause::CatchUp)
         };
-        let queues = plan.job.policies.catch_up == CatchUp::All
-            && (cause == Cause::CatchUp || draft.is_catching_up());
+        // Of several that are due at once all but the newest were missed, however shortly.
+        let was_down = due.len() > 1 || cause == Cause::CatchUp;
+        let queues =
+            plan.job.policies.catch_up == CatchUp::All && (was_down || draft.is_catching_up());
         let slot = WaitingSlot {
             slot: plan.planner.slot(planned),
             nominal: planned.nominal,

@@ -66,6 +66,21 @@ fn all_missed_slots_run_one_after_another_whatever_the_overlap_policy() {
 }
 
 #[test]
+fn slots_that_were_missed_for_seconds_are_made_up_for_too() {
+    let mut job = job(When::Every {
+        period: SignedDuration::from_secs(5),
+        anchor: None,
+    });
+    job.policies.catch_up = CatchUp::All;
+    let plan = plan(job);
+    let state = activated("2026-12-01T00:00:00Z");
+    let back = decide(&plan, &state, Event::WakeUp, utc("2026-12-01T00:00:28Z"));
+    assert_eq!(back.state.active.len(), 1);
+    assert_eq!(back.state.waiting.len(), 4, "{:?}", back.effects);
+    assert!(back.effects.iter().all(|effect| effect.skipped().is_none()));
+}
+
+#[test]
 fn a_slot_that_comes_due_meanwhile_joins_the_end_of_the_queue() {
     let plan = plan(all(Overlap::Skip));
     let now = utc("2026-12-02T09:00:00Z");
