@@ -10,7 +10,10 @@ use std::process::{Command, Output};
 use chatcron::{
     agent::AgentError,
     clock::{Clock, SystemClock},
+    ids::JobId,
     occurrence::Cause,
+    policy::OwnedEvent,
+    worker::{Change, ChangeError},
 };
 use jiff::{SignedDuration, Timestamp, civil, tz::TimeZone};
 use serde_json::Value;
@@ -202,4 +205,57 @@ async fn a_stretch_that_is_too_long_or_no_stretch_is_refused_with_its_numbers() 
     let unknown = chatcron(&world, &["backfill", "loook", "--from", "2d", "--to", "1d"]);
     let told = String::from_utf8(unknown.stderr).unwrap();
     assert!(told.contains("look"), "{told}");
+}
+
+#[tokio::test]
+async fn two_who_ask_for_the_same_slots_at_once_get_one_run_of_each() {
+    let (agent, channel) = (fails_on_the_second_run(), TestChannel::keyed());
+    let world = a_week(&agent, &channel).await;
+    assert!(chatcron(&world, &["accept-clock"]).status.success());
+    let (from, to) = (day(10).to_string(), day(5).to_string());
+    let week = ["look", "--from", &from, "--to", &to];
+    let told: Vec<String> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..6)
+            .map(|_| scope.spawn(|| backfill(&world, &week)))
+            .collect();
+        asked
+            .into_iter()
+            .map(|asked| asked.join().unwrap())
+            .collect()
+    });
+    let followed = told
+        .iter()
+        .filter(|told| told.contains("3 of 5 slots of look run again"));
+    assert_eq!(followed.count(), 1, "{told:#?}");
+    world
+        .clock
+        .set(&(SystemClock.now() + SignedDuration::from_secs(1)).to_string());
+    let mut worker = world.start().await;
+    worker.until_quiet().await.unwrap();
+    let runs = world.runs().await;
+    let again = runs.iter().filter(|run| run.cause == Cause::Backfill);
+    assert_eq!(again.count(), 3);
+}
+
+/// Somebody else may have decided about the job between the look at its records and the request.
+#[tokio::test]
+async fn a_change_of_what_was_looked_at_is_not_made_at_another_version() {
+    let (agent, channel) = (fails_on_the_second_run(), TestChannel::keyed());
+    let world = a_week(&agent, &channel).await;
+    let look: JobId = "look".parse().unwrap();
+    let stored = world
+        .store
+        .jobs(std::slice::from_ref(&look))
+        .await
+        .unwrap()
+        .remove(0);
+    let pause = || OwnedEvent::Paused {
+        reason: "wait".to_owned(),
+    };
+    let now = world.clock.now();
+    let first = Change::new(look.clone(), pause()).as_seen(stored.version);
+    assert!(world.decider().apply(&[first], now).await.unwrap()[0].is_ok());
+    let second = Change::new(look.clone(), pause()).as_seen(stored.version);
+    let answers = world.decider().apply(&[second], now).await.unwrap();
+    assert_eq!(answers[0], Err(ChangeError::Outdated { job_id: look }));
 }

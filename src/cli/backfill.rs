@@ -23,7 +23,11 @@ use crate::{
     policy::{BACKFILL_MAX, BackfillSlot, FailedSlots, OwnedEvent, Past, Refill, refill},
     schedule::Planner,
     store::{RangeRow, RunFilter, RunRow, Store, StoredJob},
+    worker::{Applied, Change, ChangeError},
 };
+
+/// How often the slots are looked at again, where the job was changed meanwhile.
+const ROUNDS: usize = 32;
 
 /// How many slots are looked at.
 const LOOKED_AT_MAX: usize = 100_000;
@@ -70,38 +74,53 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         arguments.place.open_to_write().await?
     };
-    let stored = names::job(store.as_ref(), arguments.job.as_str()).await?;
-    let looked = look(store.as_ref(), &stored, arguments, now).await?;
+    for _ in 0..ROUNDS {
+        let stored = names::job(store.as_ref(), arguments.job.as_str()).await?;
+        let looked = look(store.as_ref(), &stored, arguments, now).await?;
+        if !arguments.dry_run && !ask(store.as_ref(), &stored, &looked).await? {
+            continue;
+        }
+        print(&if arguments.json {
+            as_json(arguments, &looked)
+        } else {
+            render(arguments, &stored, &looked, now, Screen::of_stdout())
+        })?;
+        return Ok(Exit::Fine);
+    }
+    let message = format!("job `{}` is being changed too often", arguments.job);
+    Err(Failure::new(Exit::DoesNotHold, message).help("try again, or pause the job for a moment"))
+}
+
+/// Asks for the slots that run again; whether the job was still as it was looked at. If it was not,
+/// another backfill may have asked for the same slots, or one of them has ended.
+async fn ask(store: &dyn Store, stored: &StoredJob, looked: &[Looked]) -> Result<bool, Failure> {
+    let job = &stored.job.id;
     let chosen = looked.iter().filter(|slot| slot.refill == Refill::Runs);
     let chosen: Vec<_> = chosen.collect();
-    if chosen.len() > BACKFILL_MAX {
-        return Err(too_many(format!(
-            "{} slots of `{}` would run, and a backfill runs {BACKFILL_MAX} at most",
-            chosen.len(),
-            arguments.job
-        )));
+    if chosen.is_empty() {
+        return Ok(true);
     }
-    if !arguments.dry_run && !chosen.is_empty() {
-        let request = store.new_request().await.map_err(unreadable)?;
-        let slots = chosen.iter().map(|looked| BackfillSlot {
-            request,
-            slot: looked.slot.clone(),
-            nominal: looked.nominal,
-        });
-        let slots = slots.collect();
-        let event = OwnedEvent::Backfill { slots };
-        let applied = control::change(store.as_ref(), &arguments.job, event).await?;
-        if let Some(refusal) = applied.refusal {
-            let message = format!("nothing of `{}` runs again: {refusal}", arguments.job);
-            return Err(Failure::new(Exit::DoesNotHold, message));
+    let request = store.new_request().await.map_err(unreadable)?;
+    let slots = chosen.iter().map(|looked| BackfillSlot {
+        request,
+        slot: looked.slot.clone(),
+        nominal: looked.nominal,
+    });
+    let slots = slots.collect();
+    let event = OwnedEvent::Backfill { slots };
+    let change = Change::new(job.clone(), event).as_seen(stored.version);
+    match control::apply(store, change).await? {
+        Ok(Applied {
+            refusal: Some(refusal),
+            ..
+        }) => {
+            let message = format!("nothing of `{job}` runs again: {refusal}");
+            Err(Failure::new(Exit::DoesNotHold, message))
         }
+        Ok(_) => Ok(true),
+        Err(ChangeError::Outdated { .. } | ChangeError::Busy { .. }) => Ok(false),
+        Err(error) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
     }
-    print(&if arguments.json {
-        as_json(arguments, &looked)
-    } else {
-        render(arguments, &stored, &looked, now, Screen::of_stdout())
-    })?;
-    Ok(Exit::Fine)
 }
 
 fn too_many(message: String) -> Failure {
@@ -164,7 +183,16 @@ async fn look(
             slot,
         }
     });
-    Ok(looked.collect())
+    let looked: Vec<_> = looked.collect();
+    let runs = looked.iter().filter(|slot| slot.refill == Refill::Runs);
+    let runs = runs.count();
+    if runs > BACKFILL_MAX {
+        return Err(too_many(format!(
+            "{runs} slots of `{}` would run, and a backfill runs {BACKFILL_MAX} at most",
+            arguments.job
+        )));
+    }
+    Ok(looked)
 }
 
 fn just_before(at: Timestamp) -> Timestamp {
@@ -294,7 +322,7 @@ fn render(
             Refill::Stays | Refill::NeedsFailed => Tone::Usual,
         };
         table.row([
-            words::moment(slot.nominal, now, &zone).into(),
+            words::scheduled(slot.nominal, now, &zone).into(),
             slot.was.as_str().into(),
             Cell::toned(does(slot.refill), tone),
         ]);

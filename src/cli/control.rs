@@ -78,8 +78,23 @@ pub(super) async fn change(
     job: &JobId,
     event: OwnedEvent,
 ) -> Result<Applied, Failure> {
-    let failed = |error| database::failure(&error);
     names::job(store, job.as_str()).await?;
+    match apply(store, Change::new(job.clone(), event)).await? {
+        Ok(applied) => Ok(applied),
+        Err(error @ ChangeError::NoSuchJob { .. }) => {
+            Err(Failure::new(Exit::CannotRead, error.to_string())
+                .help("it was removed from the jobs file; its history is kept"))
+        }
+        Err(error) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
+    }
+}
+
+/// The same, for a caller that has its own answer to an error of the change.
+pub(super) async fn apply(
+    store: &dyn Store,
+    change: Change,
+) -> Result<Result<Applied, ChangeError>, Failure> {
+    let failed = |error| database::failure(&error);
     accept_clock::must_be_believed(store, SystemClock.now()).await?;
     let chats: BTreeMap<ChatName, Chat> = store
         .chats()
@@ -88,23 +103,16 @@ pub(super) async fn change(
         .into_iter()
         .map(|chat| (chat.name.clone(), chat))
         .collect();
-    let changes = [Change::new(job.clone(), event)];
+    let job_id = change.job_id.clone();
     let decider = Decider {
         store,
         chats: &chats,
         journal: None,
     };
     let answers = decider
-        .apply(&changes, SystemClock.now())
+        .apply(&[change], SystemClock.now())
         .await
         .map_err(failed)?;
-    match answers.into_iter().next() {
-        Some(Ok(applied)) => Ok(applied),
-        Some(Err(error @ ChangeError::NoSuchJob { .. })) => {
-            Err(Failure::new(Exit::CannotRead, error.to_string())
-                .help("it was removed from the jobs file; its history is kept"))
-        }
-        Some(Err(error)) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
-        None => Err(Failure::new(Exit::DoesNotHold, "nothing was changed")),
-    }
+    let answer = answers.into_iter().next();
+    Ok(answer.unwrap_or(Err(ChangeError::Busy { job_id })))
 }

@@ -37,6 +37,8 @@ pub struct Change {
     pub source: Option<JobSource>,
     /// The attempt whose end this is.
     pub attempt_end: Option<AttemptEnd>,
+    /// The version of the job that whoever asks has looked at; at another one nothing is changed.
+    pub seen: Option<i64>,
 }
 
 impl Change {
@@ -47,7 +49,15 @@ impl Change {
             event,
             source: None,
             attempt_end: None,
+            seen: None,
         }
+    }
+
+    /// The same, which is made only if the job is still at this version.
+    #[must_use]
+    pub fn as_seen(mut self, version: i64) -> Self {
+        self.seen = Some(version);
+        self
     }
 
     /// A job is created, or its definition has changed.
@@ -57,6 +67,7 @@ impl Change {
             event: OwnedEvent::DefinitionChanged { new: Box::new(job) },
             source: Some(source),
             attempt_end: None,
+            seen: None,
         }
     }
 
@@ -67,6 +78,7 @@ impl Change {
             event,
             source: None,
             attempt_end: Some(end),
+            seen: None,
         }
     }
 }
@@ -121,6 +133,12 @@ pub enum ChangeError {
         /// Why.
         #[source]
         source: ScheduleError,
+    },
+    /// It is no longer as it was when it was looked at.
+    #[error("job `{job_id}` was changed meanwhile")]
+    Outdated {
+        /// The id.
+        job_id: JobId,
     },
     /// The lease under which its attempt was made is no longer held.
     #[error("the lease of the attempt was lost")]

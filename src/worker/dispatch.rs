@@ -117,7 +117,11 @@ impl Worker {
                     tracing::info!(%job, "a late outcome was refused: its run has ended");
                     Told::Refused
                 }
-                Err(error @ (ChangeError::NoSuchJob { .. } | ChangeError::Unplannable { .. })) => {
+                Err(
+                    error @ (ChangeError::NoSuchJob { .. }
+                    | ChangeError::Unplannable { .. }
+                    | ChangeError::Outdated { .. }),
+                ) => {
                     tracing::error!(%job, %error, "an event had no effect");
                     Told::Refused
                 }

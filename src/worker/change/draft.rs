@@ -47,6 +47,11 @@ pub(super) fn draft(
             job_id: change.job_id.clone(),
         }));
     };
+    if change.seen.is_some_and(|seen| seen != stored.version) {
+        return Draft::Answer(Err(ChangeError::Outdated {
+            job_id: change.job_id.clone(),
+        }));
+    }
     let state = match passed {
         Some(nominal) => stored.state.clone().past(nominal),
         None => stored.state.clone(),
