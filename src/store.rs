@@ -334,8 +334,8 @@ pub trait Store: Send + Sync + 'static {
     /// Parts of the messages of a turn.
     async fn turn_parts(&self, turn: TurnId) -> Result<Vec<OutboxRow>, StoreError>;
 
-    /// Every part that a channel may have shown in this chat: confirmed and unknown ones, in the
-    /// order of their messages.
+    /// Every part that a channel may have shown in this chat: confirmed and unknown ones, and
+    /// those that are being sent, in the order of their messages.
     async fn shown_parts(&self, session: &SessionKey) -> Result<Vec<OutboxRow>, StoreError>;
 
     /// Holds the ledger of all jobs, or of one, against what their definitions planned, as of one

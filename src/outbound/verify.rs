@@ -285,7 +285,7 @@ impl<'a> Comparison<'a> {
         let part = self.part_behind(line);
         let words = quoted(&line.text);
         let (kind, what) = match part {
-            Some(part) if part.state == PartState::Unknown => (
+            Some(part) if is_in_doubt(part) => (
                 FindingKind::Info,
                 format!(
                     "{words} matches part {}, of which nobody knows whether it was shown",
@@ -320,9 +320,8 @@ impl<'a> Comparison<'a> {
     /// The part that a line may be. One in doubt accounts for as many lines as it was tried.
     fn part_behind(&mut self, line: &ShownLine) -> Option<&'a OutboxRow> {
         let parts = &self.chat.parts;
-        let in_doubt = |part: &&OutboxRow| {
-            part.state == PartState::Unknown || part.on_unknown == OnUnknown::Resend
-        };
+        let in_doubt =
+            |part: &&OutboxRow| is_in_doubt(part) || part.on_unknown == OnUnknown::Resend;
         let excused = &self.excused;
         let has_room = |part: &&OutboxRow| {
             excused.get(&part.part_id).copied().unwrap_or(0) < part.attempts.max(1)
@@ -384,12 +383,17 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// Whether nobody knows whether the chat has shown a part: it was not answered, or not yet.
+fn is_in_doubt(part: &OutboxRow) -> bool {
+    matches!(part.state, PartState::Unknown | PartState::Sending)
+}
+
 /// Whether a line of the log is this part: by key, by the channel's id, or, for a part in doubt on
 /// a channel that knows neither, by its text.
 fn is_of(line: &ShownLine, part: &OutboxRow) -> bool {
     let by_key = line.key.as_deref() == Some(part.key.as_str());
     let by_id = part.channel_message_id.as_deref() == Some(line.message_id.as_str());
-    let in_doubt = part.state == PartState::Unknown || part.on_unknown == OnUnknown::Resend;
+    let in_doubt = is_in_doubt(part) || part.on_unknown == OnUnknown::Resend;
     let by_text =
         line.key.is_none() && in_doubt && part.text.as_deref() == Some(line.text.as_str());
     by_key || by_id || by_text

@@ -159,7 +159,17 @@ pub(crate) async fn a_chat_that_moved_is_sent_to_at_once<D: Database>(database: 
 pub(crate) async fn an_unknown_part_is_not_visible_and_the_rest_goes_on<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let parts = bench.enqueued("s1", result(&["one", "two"]), 60).await;
-    bench.send(&parts[0], Transition::Unknown, 61).await;
+    let sending = bench.claim_part(parts[0].part_id, &session("1"), 61).await;
+    let shown = bench.store.shown_parts(&session("1")).await.unwrap();
+    assert_eq!(
+        shown.iter().map(|part| part.state).collect::<Vec<_>>(),
+        [PartState::Sending],
+        "it may be shown by now"
+    );
+    bench
+        .settle(&sending, Transition::Unknown, 61)
+        .await
+        .unwrap();
     bench.send(&parts[1], receipt("m-2"), 62).await;
     assert_eq!(history(&bench, &session("1")).await, ["two"]);
     assert_eq!(bench.codes(parts[0].run_id.unwrap()).await, ["unknown"]);

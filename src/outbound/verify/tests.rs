@@ -230,10 +230,14 @@ fn a_message_that_went_astray_is_told_as_such() {
 fn declared_differences_are_told_and_do_not_fail_it() {
     type Change = fn(&mut Evidence);
     #[rustfmt::skip]
-    let table: [(&str, Change); 5] = [
+    let table: [(&str, Change); 6] = [
         ("a part in doubt", |chat| {
             chat.rows.remove(1);
             chat.parts[1] = part(2, "two", PartState::Unknown);
+        }),
+        ("a part that is being sent", |chat| {
+            chat.rows.remove(1);
+            chat.parts[1] = part(2, "two", PartState::Sending);
         }),
         ("a part in doubt, on a channel without keys", |chat| {
             chat.rows.remove(1);

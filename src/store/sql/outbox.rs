@@ -62,9 +62,16 @@ const OF_TURN: Statement = Statement::common(listing!(
     "FROM outbox AS o JOIN outbox_parts AS p ON p.message_id = o.message_id \
      WHERE o.turn_id = $1 ORDER BY p.message_id, p.part"
 ));
-const SHOWN: Statement = Statement::common(listing!(
-    "FROM outbox_parts AS p JOIN outbox AS o ON o.message_id = p.message_id \
-     WHERE p.session_key = $1 AND p.state IN ('confirmed', 'unknown') ORDER BY p.message_id, p.part"
+// Two sets, so that each is found by its partial index.
+const SHOWN: Statement = Statement::common(concat!(
+    listing!(
+        "FROM outbox_parts AS p JOIN outbox AS o ON o.message_id = p.message_id \
+         WHERE p.session_key = $1 AND p.state IN ('confirmed', 'unknown') UNION ALL "
+    ),
+    listing!(
+        "FROM outbox_parts AS p JOIN outbox AS o ON o.message_id = p.message_id \
+         WHERE p.session_key = $1 AND p.state = 'sending' ORDER BY 2, 3"
+    )
 ));
 
 const CANCEL_REST: Statement = over_rows!(
