@@ -10,9 +10,12 @@ mod exchange;
 #[cfg(feature = "http-client")]
 pub mod gemini;
 #[cfg(feature = "http-client")]
+pub mod http;
+#[cfg(feature = "http-client")]
 pub mod openai;
 #[cfg(feature = "http-client")]
 pub mod openai_responses;
+mod plain;
 #[cfg(feature = "http-client")]
 mod steps;
 

@@ -131,6 +131,8 @@ pub enum AgentKind {
     Echo,
     /// Runs a program, without a shell.
     Command(CommandAgent),
+    /// Asks a server of one's own.
+    Http(HttpAgent),
     /// Any server of OpenAI's chat completions.
     OpenAi(ModelEndpoint, ChatDialect),
     /// OpenAI's Responses.
@@ -165,6 +167,19 @@ pub struct CommandAgent {
     pub env_pass: Vec<String>,
     /// The working directory; `None` is the jobs file's.
     pub cwd: Option<PathBuf>,
+    /// Whether every attempt counts as one that has changed something outside.
+    pub has_effects: bool,
+}
+
+/// A server that gets the conversation as JSON and answers with the reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAgent {
+    /// An absolute `http` or `https` URL.
+    pub url: String,
+    /// The bearer token; none for servers that ask for none.
+    pub token: Option<SecretSource>,
+    /// Whether every attempt counts as one that has changed something outside.
+    pub has_effects: bool,
 }
 
 /// Where a model is, and how it is asked.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use chatcron::{
     agent::{
         Agent, AgentError, AgentTurn, EffectReporter, Toolbox, anthropic::Anthropic,
-        gemini::Gemini, openai::OpenAi, openai_responses::OpenAiResponses,
+        gemini::Gemini, http::Http, openai::OpenAi, openai_responses::OpenAiResponses,
     },
-    directory::{ChatDialect, ModelEndpoint},
+    directory::{ChatDialect, HttpAgent, ModelEndpoint},
     ids::{AgentName, IdempotencyKey, JobId, RunId, SessionKey},
     message::Origin,
     replay,
@@ -131,17 +131,28 @@ fn gemini(base_url: String) -> Gemini {
     .expect("an agent")
 }
 
-/// Every API at these roots: of OpenAI, Anthropic and Gemini.
-fn agents_at(root: impl Fn(&str) -> String) -> [(&'static str, Box<dyn Agent>); 4] {
+fn own_server(url: String) -> Http {
+    let settings = HttpAgent {
+        url,
+        token: None,
+        has_effects: false,
+    };
+    let (token, system) = (SecretString::from(KEY), "Be brief.".to_owned());
+    Http::new(&settings, Some(token), Some(system)).expect("an agent")
+}
+
+/// Every API at these roots: of OpenAI, Anthropic and Gemini, and of a server of one's own.
+fn agents_at(root: impl Fn(&str) -> String) -> [(&'static str, Box<dyn Agent>); 5] {
     [
         ("openai", Box::new(openai(root("openai")))),
         ("openai", Box::new(responses(root("openai")))),
         ("anthropic", Box::new(anthropic(root("anthropic")))),
         ("gemini", Box::new(gemini(root("gemini")))),
+        ("agent", Box::new(own_server(root("agent")))),
     ]
 }
 
-fn agents(fakes: &Fakes) -> [(&'static str, Box<dyn Agent>); 4] {
+fn agents(fakes: &Fakes) -> [(&'static str, Box<dyn Agent>); 5] {
     agents_at(|service| format!("{}/v1/", fakes.root(service)))
 }
 

@@ -45,8 +45,10 @@ const LAYERS: &[&[&str]] = &[
         "agent/echo",
         "agent/exchange",
         "agent/gemini",
+        "agent/http",
         "agent/openai",
         "agent/openai_responses",
+        "agent/plain",
         "agent/steps",
     ],
     // L4: the shell that knows traits.
@@ -56,7 +58,13 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Adapters that other adapters may use: what two of them have in common.
-const SHARED_BY_ADAPTERS: &[&str] = &["http_client", "agent/exchange", "agent/steps", "store/sql"];
+const SHARED_BY_ADAPTERS: &[&str] = &[
+    "http_client",
+    "agent/exchange",
+    "agent/plain",
+    "agent/steps",
+    "store/sql",
+];
 
 /// The only files that make adapters: agents and channels, and the store.
 const WIRING: &[&str] = &["cli/wiring", "cli/database", "cli/database/lock"];

@@ -258,7 +258,9 @@ fn agents_get_the_roots_of_their_providers() {
         | AgentKind::OpenAiResponses(endpoint)
         | AgentKind::Anthropic(endpoint)
         | AgentKind::Gemini(endpoint) => endpoint.base_url.clone(),
-        AgentKind::Echo | AgentKind::Command(_) => panic!("{name} has no endpoint"),
+        AgentKind::Echo | AgentKind::Command(_) | AgentKind::Http(_) => {
+            panic!("{name} has no endpoint")
+        }
     };
     assert_eq!(root("openai"), "https://api.openai.com/v1");
     assert_eq!(root("local"), "http://localhost:11434/v1");

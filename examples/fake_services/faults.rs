@@ -26,15 +26,18 @@ pub(crate) enum Service {
     Openai,
     Anthropic,
     Gemini,
+    /// A server of one's own, as agents of kind `http` ask.
+    Agent,
     Webhook,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Telegram,
         Self::Openai,
         Self::Anthropic,
         Self::Gemini,
+        Self::Agent,
         Self::Webhook,
     ];
 
@@ -44,6 +47,7 @@ impl Service {
             Self::Openai => "openai",
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
+            Self::Agent => "agent",
             Self::Webhook => "webhook",
         }
     }

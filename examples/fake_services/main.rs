@@ -1,10 +1,10 @@
 //! Stand-ins for the services that chatcron talks to, for end-to-end tests: the Telegram Bot API,
-//! OpenAI's chat completions and Responses, Anthropic's Messages, Gemini's generateContent, and a
-//! receiver of webhooks.
+//! OpenAI's chat completions and Responses, Anthropic's Messages, Gemini's generateContent, a server
+//! that agents of kind `http` ask, and a receiver of webhooks.
 //!
 //! `fake_services [--shown FILE] [--requests FILE] [--token TOKEN] [--numbered]` binds free ports of
 //! 127.0.0.1 and prints them as one line of JSON: `{"telegram":1,"openai":2,"anthropic":3,"gemini":4,
-//! "webhook":5,"control":6}`. It ends when its stdin is closed, so it never outlives the test that started it.
+//! "agent":5,"webhook":6,"control":7}`. It ends when its stdin is closed, so it never outlives the test that started it.
 //!
 //! `FILE` of `--shown` is the truth of what each chat showed, in the form of `channel::log`; of
 //! `--requests`, every request as it came, with the fault that it met. Both are appended to. The control port answers
@@ -25,6 +25,7 @@ use chatcron::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+mod agent;
 mod faults;
 mod listener;
 mod models;
@@ -138,6 +139,7 @@ async fn usual(fakes: &Fakes, request: &Received) -> Response {
         Service::Openai | Service::Anthropic | Service::Gemini => {
             models::answer(fakes, request).await
         }
+        Service::Agent => agent::answer(fakes, request).await,
         Service::Webhook => webhook::answer(fakes, request),
     }
 }
@@ -150,7 +152,7 @@ fn refused(
 ) -> Response {
     let body = body.unwrap_or_else(|| match service {
         Service::Telegram => telegram::error_body(status, retry_after),
-        Service::Openai => models::openai_error(status),
+        Service::Openai | Service::Agent => models::openai_error(status),
         Service::Anthropic => models::anthropic_error(status),
         Service::Gemini => models::gemini_error(status),
         Service::Webhook => json!({"error": status}),

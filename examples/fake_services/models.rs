@@ -36,7 +36,11 @@ impl Api {
                 .strip_prefix("/v1/models/")
                 .and_then(|rest| rest.strip_suffix(":generateContent"))
                 .map(|_| Self::GenerateContent),
-            Service::Openai | Service::Anthropic | Service::Telegram | Service::Webhook => None,
+            Service::Openai
+            | Service::Anthropic
+            | Service::Agent
+            | Service::Telegram
+            | Service::Webhook => None,
         }
     }
 
@@ -163,7 +167,7 @@ fn numbered(words: &str, number: u64) -> String {
 }
 
 /// The last words of the last message.
-fn last_words(messages: &[Value]) -> String {
+pub(crate) fn last_words(messages: &[Value]) -> String {
     let last = messages.last().unwrap_or(&Value::Null);
     let content = last.get("content").or_else(|| last.get("parts"));
     let content = content.unwrap_or(&Value::Null);
@@ -178,7 +182,9 @@ fn error(service: Service, status: u16) -> Response {
     let body = match service {
         Service::Anthropic => anthropic_error(status),
         Service::Gemini => gemini_error(status),
-        Service::Openai | Service::Telegram | Service::Webhook => openai_error(status),
+        Service::Openai | Service::Agent | Service::Telegram | Service::Webhook => {
+            openai_error(status)
+        }
     };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     (status, Json(body)).into_response()

@@ -89,7 +89,7 @@ impl Received {
         let chat = match self.service {
             Service::Telegram => self.json.get("chat_id"),
             Service::Webhook => self.json.get("data").and_then(|data| data.get("address")),
-            Service::Openai | Service::Anthropic | Service::Gemini => None,
+            Service::Openai | Service::Anthropic | Service::Gemini | Service::Agent => None,
         };
         chat.map(|chat| match chat.as_str() {
             Some(text) => text.to_owned(),

@@ -5,8 +5,8 @@
 //!  "system":"...","messages":[{"role":"user","content":"What is due?"}]}
 //! ```
 //!
-//! `messages` has the form of OpenAI's chat completions and ends in what is asked now. `job` and
-//! `key` is the same on every attempt of one turn.
+//! `messages` has the form of OpenAI's chat completions and ends in what is asked now. `job` is null
+//! where no job asks, and `key` is the same on every attempt of one turn.
 //!
 //! The program is started without a shell, in a process group of its own, with `PATH`, `HOME`,
 //! `LANG`, `TZ` and the variables that the jobs file names, and nothing else. Its reply is stdout
@@ -19,15 +19,11 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, process::Stdio};
 
 use async_trait::async_trait;
-use serde_json::json;
 use tokio::process::Command as Process;
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, AgentError, AgentReply, AgentTurn};
-use crate::{
-    directory::{CommandAgent, ReplayMode},
-    replay::{self, Family},
-};
+use super::{Agent, AgentError, AgentReply, AgentTurn, plain};
+use crate::directory::{CommandAgent, ReplayMode};
 
 mod child;
 
@@ -109,17 +105,7 @@ impl Command {
     }
 
     fn input(&self, turn: &AgentTurn) -> Vec<u8> {
-        let family = Family::OpenAiChat;
-        let messages = replay::project(&turn.history, &turn.prompt, family, self.mode);
-        let input = json!({
-            "agent": turn.agent.as_str(),
-            "session": turn.session_key.as_str(),
-            "job": turn.job.as_ref().map(|job| job.as_str()),
-            "trigger": turn.trigger.as_str(),
-            "key": turn.key.as_str(),
-            "system": replay::system_prompt(self.system.as_deref()),
-            "messages": replay::to_json(&messages, family),
-        });
+        let input = plain::conversation(turn, self.system.as_deref(), self.mode);
         let mut bytes = input.to_string().into_bytes();
         bytes.push(b'\n');
         bytes
@@ -133,7 +119,11 @@ impl Agent for Command {
         turn: &AgentTurn,
         cancel: &CancellationToken,
     ) -> Result<AgentReply, AgentError> {
-        let ended = run(self.process()?, self.input(turn), cancel).await?;
+        let process = self.process()?;
+        if self.settings.has_effects {
+            plain::report_effects(turn).await?;
+        }
+        let ended = run(process, self.input(turn), cancel).await?;
         match ended {
             Ended::Cancelled => Err(AgentError::Cancelled),
             Ended::TooMuch => Err(permanent(format!(

@@ -1,4 +1,5 @@
-//! One request to a model's server and its answer: what the adapters of all providers share.
+//! One request to a server and its answer: what the adapters of all providers share, and the one
+//! for a server of one's own.
 //!
 //! Errors name the status, the server's own word for the error, and the part of the answer that is
 //! missing: never the server's sentence, which may quote the prompt or the key.
@@ -14,7 +15,7 @@ use url::Url;
 use super::{AgentError, AgentTurn, Usage};
 use crate::{
     directory::{ModelEndpoint, ReplayMode},
-    http_client::{self, Failure, HttpSetupError},
+    http_client::{self, BodyError, Failure, HttpSetupError},
     replay::{self, Family, ToolCalls},
     transcript::NewEntry,
 };
@@ -99,18 +100,56 @@ impl Conversation {
     }
 }
 
-/// Sends a request and reads the JSON of its answer.
+/// Sends a request to a model and reads the JSON of its answer.
 pub(super) async fn exchange(
     request: RequestBuilder,
     cancel: &CancellationToken,
 ) -> Result<Value, AgentError> {
+    ask(request, cancel).await?.json("the model's")
+}
+
+/// What a server answered, whatever its status.
+pub(super) struct Answered {
+    status: u16,
+    body: Result<Vec<u8>, BodyError>,
+}
+
+impl Answered {
+    /// The JSON of an answer that is one; `whose` server it is, as in "the model's".
+    pub(super) fn json(self, whose: &str) -> Result<Value, AgentError> {
+        if !(200..300).contains(&self.status) {
+            return Err(refusal(whose, self.status, &self.body.unwrap_or_default()));
+        }
+        let body = self.body.map_err(|error| transient(error.to_string()))?;
+        serde_json::from_slice(&body).map_err(|error| {
+            // The parser's own words may quote the answer; its place is enough.
+            transient(format!(
+                "{whose} answer is not JSON (line {}, column {})",
+                error.line(),
+                error.column()
+            ))
+        })
+    }
+
+    /// A field of the answer, whatever its status; `None` where it has no such field.
+    pub(super) fn field(&self, name: &str) -> Option<Value> {
+        let body: Value = serde_json::from_slice(self.body.as_ref().ok()?).ok()?;
+        body.get(name).cloned()
+    }
+}
+
+/// Sends a request and reads the answer to its end.
+pub(super) async fn ask(
+    request: RequestBuilder,
+    cancel: &CancellationToken,
+) -> Result<Answered, AgentError> {
     tokio::select! {
         () = cancel.cancelled() => Err(AgentError::Cancelled),
         answer = answer_to(request) => answer,
     }
 }
 
-async fn answer_to(request: RequestBuilder) -> Result<Value, AgentError> {
+async fn answer_to(request: RequestBuilder) -> Result<Answered, AgentError> {
     let response = match request.send().await {
         Ok(response) => response,
         Err(error) => {
@@ -120,27 +159,17 @@ async fn answer_to(request: RequestBuilder) -> Result<Value, AgentError> {
             });
         }
     };
-    let status = response.status().as_u16();
-    let body = http_client::body_of(response).await;
-    if !(200..300).contains(&status) {
-        return Err(refusal(status, &body.unwrap_or_default()));
-    }
-    let body = body.map_err(|error| transient(error.to_string()))?;
-    serde_json::from_slice(&body).map_err(|error| {
-        // The parser's own words may quote the answer; its place is enough.
-        transient(format!(
-            "the model's answer is not JSON (line {}, column {})",
-            error.line(),
-            error.column()
-        ))
+    Ok(Answered {
+        status: response.status().as_u16(),
+        body: http_client::body_of(response).await,
     })
 }
 
 /// The class of an HTTP error.
-fn refusal(status: u16, body: &[u8]) -> AgentError {
+fn refusal(whose: &str, status: u16, body: &[u8]) -> AgentError {
     let why = match error_word(body) {
-        Some(word) => format!("the model's server answered {status} ({word})"),
-        None => format!("the model's server answered {status}"),
+        Some(word) => format!("{whose} server answered {status} ({word})"),
+        None => format!("{whose} server answered {status}"),
     };
     match status {
         // 409 and 425 are "not now"; 529 is Anthropic's "overloaded".
@@ -205,29 +234,29 @@ mod tests {
     fn the_status_is_the_class_and_only_a_word_is_quoted() {
         let quoting = br#"{"error":{"message":"key sk-abc is wrong: <prompt>","type":"invalid_request_error","code":"invalid_api_key"}}"#;
         assert_eq!(
-            refusal(401, quoting),
+            refusal("the model's", 401, quoting),
             permanent("the model's server answered 401 (invalid_api_key)")
         );
         let google =
             br#"{"error":{"code":429,"message":"quota of key","status":"RESOURCE_EXHAUSTED"}}"#;
         assert_eq!(
-            refusal(429, google),
+            refusal("the model's", 429, google),
             transient("the model's server answered 429 (RESOURCE_EXHAUSTED)")
         );
         let sentence = br#"{"error":{"type":"Your prompt was: hello","code":42}}"#;
         assert_eq!(
-            refusal(400, sentence),
+            refusal("the model's", 400, sentence),
             permanent("the model's server answered 400")
         );
         for passing in [408, 409, 425, 429, 500, 503, 529] {
             assert!(matches!(
-                refusal(passing, b"<html>"),
+                refusal("the model's", passing, b"<html>"),
                 AgentError::Transient { .. }
             ));
         }
         for lasting in [301, 400, 401, 403, 404, 413, 422] {
             assert!(matches!(
-                refusal(lasting, b""),
+                refusal("the model's", lasting, b""),
                 AgentError::Permanent { .. }
             ));
         }

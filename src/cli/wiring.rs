@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     agent::{
-        Agent, anthropic::Anthropic, command::Command, echo::Echo, gemini::Gemini, openai::OpenAi,
-        openai_responses::OpenAiResponses,
+        Agent, anthropic::Anthropic, command::Command, echo::Echo, gemini::Gemini, http::Http,
+        openai::OpenAi, openai_responses::OpenAiResponses,
     },
     channel::{
         Channel,
@@ -106,6 +106,12 @@ fn agent(config: &AgentConfig, folder: &Path) -> anyhow::Result<Arc<dyn Agent>> 
         AgentKind::Command(settings) => {
             let folder = absolute(folder);
             let agent = Command::new(settings.clone(), config.system.clone(), folder);
+            Arc::new(agent.with_replay(config.replay))
+        }
+        AgentKind::Http(settings) => {
+            let token = settings.token.as_ref();
+            let token = token.map(|source| secret(source, folder)).transpose()?;
+            let agent = Http::new(settings, token, config.system.clone())?;
             Arc::new(agent.with_replay(config.replay))
         }
         AgentKind::OpenAi(endpoint, dialect) => {

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     directory::{
-        AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, ModelEndpoint,
-        Permission, ReplayMode, SecretSource,
+        AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, HttpAgent,
+        ModelEndpoint, Permission, ReplayMode, SecretSource,
     },
     ids::{AgentName, ChannelName, ChatKind, ChatName, SessionKey},
 };
@@ -133,6 +133,12 @@ fn agent(reader: &mut Reader<'_>, entry: &Entry) -> Option<AgentConfig> {
             env: fields.text_map("env"),
             env_pass: fields.texts("env_pass"),
             cwd: path(fields, "cwd"),
+            has_effects: fields.flag("has_effects").unwrap_or(false),
+        }),
+        "http" => AgentKind::Http(HttpAgent {
+            url: fields.owned_text("url")?,
+            token: secret(fields, "token_env", "token_file"),
+            has_effects: fields.flag("has_effects").unwrap_or(false),
         }),
         "openai" => AgentKind::OpenAi(endpoint(reader, entry, OPENAI_API)?, dialect(fields)),
         "openai-responses" => AgentKind::OpenAiResponses(endpoint(reader, entry, OPENAI_API)?),

@@ -96,7 +96,7 @@ pub(super) static FILE: Table = Table {
                 kind: EntryKind::Agent,
                 table: EntryTable::ByKind {
                     kinds: AGENT_KINDS,
-                    later: &["http"],
+                    later: &[],
                 },
             },
             "The agents that do the work.",

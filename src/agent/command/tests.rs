@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{
@@ -32,6 +32,7 @@ fn shell(script: &str) -> Command {
         env: BTreeMap::from([("GIVEN".to_owned(), "yes".to_owned())]),
         env_pass: Vec::new(),
         cwd: None,
+        has_effects: false,
     };
     Command::new(settings, Some("Be brief.".to_owned()), std::env::temp_dir())
 }

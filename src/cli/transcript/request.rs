@@ -87,6 +87,6 @@ fn endpoint(agent: &AgentConfig) -> Option<&ModelEndpoint> {
         | AgentKind::OpenAiResponses(endpoint)
         | AgentKind::Anthropic(endpoint)
         | AgentKind::Gemini(endpoint) => Some(endpoint),
-        AgentKind::Echo | AgentKind::Command(_) => None,
+        AgentKind::Echo | AgentKind::Command(_) | AgentKind::Http(_) => None,
     }
 }

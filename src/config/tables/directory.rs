@@ -71,6 +71,11 @@ static CONSOLE: Table = Table {
     rules: &[],
 };
 
+const TOKEN: &[(&str, &str)] = &[
+    ("token_env", "the token from the environment"),
+    ("token_file", "the token from a file"),
+];
+
 static TELEGRAM: Table = Table {
     what: "a telegram channel",
     doc: "The Telegram Bot API.",
@@ -96,10 +101,7 @@ static TELEGRAM: Table = Table {
         LATER_CHANNEL_KEYS,
     ],
     rules: &[Rule::ExactlyOne {
-        keys: &[
-            ("token_env", "the token from the environment"),
-            ("token_file", "the token from a file"),
-        ],
+        keys: TOKEN,
         many: (Code::TwoSecrets, "keep one of the two"),
         none: (
             Code::NoSecret,
@@ -139,6 +141,7 @@ static WEBHOOK: Table = Table {
 pub(super) const AGENT_KINDS: &[(&str, &Table)] = &[
     ("echo", &ECHO),
     ("command", &COMMAND),
+    ("http", &HTTP),
     ("openai", &OPENAI),
     ("openai-responses", &OPENAI_RESPONSES),
     ("anthropic", &ANTHROPIC),
@@ -202,8 +205,42 @@ static COMMAND: Table = Table {
                 "The working directory. Default: the jobs file's.",
             ),
         ],
+        OWN_EFFECTS,
     ],
     rules: &[],
+};
+
+/// What an agent of one's own cannot say by itself before it acts.
+const OWN_EFFECTS: &[Key] = &[key(
+    "has_effects",
+    Shape::Flag,
+    "Whether what it does must not be done twice: an attempt that failed is not repeated by itself. Default: false.",
+)];
+
+static HTTP: Table = Table {
+    what: "an http agent",
+    doc: "Asks a server of one's own: the conversation is posted as JSON, the answer has the reply.",
+    groups: &[
+        ANY_AGENT,
+        &[
+            required("url", Shape::Url, "Where the conversation is posted."),
+            key(
+                "token_env",
+                Shape::EnvName,
+                "The environment variable that holds the bearer token. Default: none is sent.",
+            ),
+            key(
+                "token_file",
+                Shape::Path,
+                "A file that holds the bearer token.",
+            ),
+        ],
+        OWN_EFFECTS,
+    ],
+    rules: &[Rule::AtMostOne {
+        keys: TOKEN,
+        many: (Code::TwoSecrets, "keep one of the two"),
+    }],
 };
 
 const API_KEY: &[(&str, &str)] = &[
