@@ -15,6 +15,7 @@ mod in_flight;
 mod incidents;
 mod journal;
 mod lanes;
+mod pulse;
 mod recover;
 mod reset;
 mod run;
@@ -22,7 +23,7 @@ mod services;
 mod tools;
 mod trouble;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::{sync::watch, task::JoinSet};
@@ -48,6 +49,7 @@ pub(crate) use tools::tools_in_chat;
 use absorb::Completion;
 use guard::Guard;
 use in_flight::InFlight;
+use pulse::Pulse;
 use trouble::Trouble;
 
 /// The longest sleep. Sleeps are derived from the wall clock anew each time, so that a clock that
@@ -103,6 +105,7 @@ pub struct Worker {
     guard: Guard,
     journal: Option<Arc<Journal>>,
     trouble: Trouble,
+    pulse: Pulse,
 }
 
 impl Worker {
@@ -120,6 +123,7 @@ impl Worker {
     ) -> Result<Self, StoreError> {
         let now = clock.now();
         let guard = Guard::new(clock.as_ref());
+        let pulse = Pulse::starting_at(clock.elapsed());
         let store_id = store.identity().await?.into();
         let (id, interrupted) = store.begin_worker(&services.zone_data, now).await?;
         let services = Arc::new(services);
@@ -141,6 +145,7 @@ impl Worker {
             guard,
             journal,
             trouble: Trouble::default(),
+            pulse,
         };
         worker.recover(now).await?;
         Ok(worker)
@@ -199,6 +204,12 @@ impl Worker {
     /// Meanwhile nothing begins, and nothing is lost.
     pub fn watch_trouble(&self) -> watch::Receiver<Option<String>> {
         self.trouble.watch()
+    }
+
+    /// When the loop of [`Worker::run`] last went round, as [`Clock::elapsed`] counts: every 30 s at
+    /// least, unless it hangs or is about to end.
+    pub fn watch_pulse(&self) -> watch::Receiver<Duration> {
+        self.pulse.watch()
     }
 
     /// Whether an agent or a channel is at work.

@@ -1,6 +1,7 @@
 //! `chatcron run`: the worker, for a person with a jobs file.
 
 mod lock;
+pub(super) mod service_manager;
 
 use std::{
     path::{Path, PathBuf},
@@ -73,7 +74,8 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         Beside::Refuse
     };
-    let Some(taken) = lock::take(&place.database, policy, &stop.drain).await? else {
+    let taking = lock::take(&place.database, policy, &stop.drain);
+    let Some(taken) = service_manager::waiting("standing by", taking).await? else {
         return Ok(Exit::Fine);
     };
     if taken.has_waited {
@@ -91,7 +93,8 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         Accepted::No
     };
-    if !accept_clock::until_believed(&*store, accepted, &stop.drain).await? {
+    let believing = accept_clock::until_believed(&*store, accepted, &stop.drain);
+    if !service_manager::waiting("the clock is not believed", believing).await? {
         opened.close().await;
         return Ok(Exit::Fine);
     }
@@ -194,6 +197,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         .map_err(failed)?;
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
+    service_manager::is_ready("running");
 
     let (handle, requests) = WorkerHandle::new();
     let mut beside = JoinSet::new();
@@ -204,6 +208,8 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         handle,
     ));
     beside.spawn(lock::stop_when_lost(lock.clone(), stop.clone()));
+    beside.spawn(service_manager::tell_life(worker.watch_pulse()));
+    beside.spawn(service_manager::tell_trouble(worker.watch_trouble()));
     beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
     beside.shutdown().await;

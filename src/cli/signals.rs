@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::worker::Stop;
+use crate::{cli::run::service_manager, worker::Stop};
 
 /// The first Ctrl-C or SIGTERM asks the worker to finish what runs, the second to leave it.
 pub(super) async fn listen(stop: Stop) {
@@ -20,6 +20,7 @@ pub(super) async fn listen(stop: Stop) {
         }
         token.cancel();
         if token == &stop.drain {
+            service_manager::is_stopping();
             tracing::info!(
                 "stopping: what runs gets up to 30 s (again to leave it for the next start)"
             );

@@ -129,6 +129,7 @@ impl Worker {
         // Read before the first step, so that what a command writes during it is noticed.
         let mut seen = self.store.change_token().await.ok();
         while !stop.drain.is_cancelled() && !stop.now.is_cancelled() {
+            self.pulse.beat(self.clock.elapsed());
             let next = self.step().await;
             let sleep = self.sleep_after(next);
             let (clock, store) = (self.clock.clone(), self.store.clone());
