@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 mod accept_clock;
 mod audit;
 mod backfill;
+mod backup;
 mod check;
 mod control;
 mod database;
@@ -87,6 +88,7 @@ enum Command {
     Recheck(recheck::Arguments),
     Trigger(trigger::Arguments),
     Backfill(backfill::Arguments),
+    Backup(backup::Arguments),
     Pause(control::PauseArguments),
     Resume(control::ResumeArguments),
     Say(say::Arguments),
@@ -126,6 +128,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Recheck(arguments) => recheck::run(arguments),
         Command::Trigger(arguments) => runtime::block_on(trigger::run(arguments)),
         Command::Backfill(arguments) => runtime::block_on(backfill::run(arguments)),
+        Command::Backup(arguments) => runtime::block_on(backup::run(arguments)),
         Command::Pause(arguments) => runtime::block_on(control::pause(arguments)),
         Command::Resume(arguments) => runtime::block_on(control::resume(arguments)),
         Command::Say(arguments) => runtime::block_on(say::run(arguments)),

@@ -164,3 +164,48 @@ async fn a_standby_takes_over_when_the_worker_is_killed() {
     assert_eq!(second.stop(), Some(0));
     nothing_twice_and_no_hole(&place);
 }
+
+/// As docs/operations.md says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_that_may_only_read_can_read_everything_and_write_nothing() {
+    let Some(server) = Cluster::shared() else {
+        return;
+    };
+    let (place, url) = place_on(server).await;
+    let worker = place.start();
+    worker.until_printed("tock");
+    let database = url.split(['/', '?']).nth(3).unwrap().to_owned();
+    let mut conn = server.connect(&database).await;
+    let role = format!("reader_{}", std::process::id());
+    for statement in [
+        format!("CREATE ROLE {role} LOGIN"),
+        format!("GRANT CONNECT ON DATABASE {database} TO {role}"),
+        format!("GRANT USAGE ON SCHEMA public TO {role}"),
+        format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}"),
+    ] {
+        let grant = sqlx::query(sqlx::AssertSqlSafe(statement));
+        grant.execute(&mut conn).await.unwrap();
+    }
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let (_, at) = rest.split_once('@').unwrap();
+    let reading = format!("{scheme}://{role}@{at}");
+    for command in [
+        &["list"][..],
+        &["show", "tick"],
+        &["runs"],
+        &["audit"],
+        &["outbox"],
+    ] {
+        let mut arguments = command.to_vec();
+        arguments.extend(["--db", &reading]);
+        assert_ne!(place.ok(&arguments), "", "{command:?}");
+    }
+    let pause = place.run(&["pause", "tick", "--db", &reading]);
+    assert_eq!(pause.status.code(), Some(3), "{}", told(&pause));
+    assert!(
+        told(&pause).contains("permission denied"),
+        "{}",
+        told(&pause)
+    );
+    assert_eq!(worker.stop(), Some(0));
+}

@@ -13,7 +13,7 @@ use crate::{
     store::{
         Store, StoreError,
         postgres::{Address, PostgresStore},
-        sqlite::{OpenMode, SqliteStore},
+        sqlite::{BackupError, OpenMode, SqliteStore, back_up},
     },
 };
 
@@ -125,6 +125,21 @@ impl Database {
         opened.map_err(|error| failure(&error))
     }
 
+    /// Copies it into a new file.
+    ///
+    /// # Errors
+    /// In words for a person; nothing is left at `to` then.
+    pub(super) async fn back_up(&self, to: &Path) -> Result<(), Failure> {
+        match self {
+            Self::File(path) => back_up(path, to).await.map_err(|error| no_copy(&error)),
+            Self::Server { .. } => Err(Failure::new(
+                Exit::Usage,
+                format!("{self} is a database of a server"),
+            )
+            .help("PostgreSQL has its own tools, such as `pg_dump`: see docs/operations.md")),
+        }
+    }
+
     /// Where a console channel keeps its log unless the jobs file says otherwise: beside the
     /// database, or beside the jobs file where that is a server's, and not in it.
     pub(super) fn console_log_path(&self, channel: &ChannelName) -> PathBuf {
@@ -188,6 +203,20 @@ pub(super) fn failure(error: &StoreError) -> Failure {
             Failure::new(Exit::CannotRead, message)
         }
     }
+}
+
+fn no_copy(error: &BackupError) -> Failure {
+    let help = match error {
+        BackupError::Store(error) => return failure(error),
+        BackupError::Occupied { .. } => "name a file that is not there yet",
+        BackupError::Unfinished { .. } => "wait for its end, or remove that file",
+        BackupError::Place { .. } => "name a file in a folder that can be written",
+    };
+    let message = match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    Failure::new(Exit::CannotRead, message).help(help)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::store::{
 };
 
 mod adopt;
+mod backup;
 mod lock;
 mod migrate;
 mod open;
@@ -29,6 +30,7 @@ mod open;
 mod tests;
 
 pub use crate::store::sql::{Holder, OpenMode};
+pub use backup::{BackupError, back_up};
 pub use lock::WorkerLock;
 
 const DATA_VERSION: &str = "PRAGMA data_version";

@@ -47,7 +47,8 @@ pub(super) fn writing(path: &Path) -> SqliteConnectOptions {
         .row_buffer_size(ROWS_AHEAD)
 }
 
-fn reading(path: &Path, mode: OpenMode) -> SqliteConnectOptions {
+/// How a connection that reads is set up.
+pub(super) fn reading(path: &Path, mode: OpenMode) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .read_only(mode == OpenMode::ReadOnly)
