@@ -53,7 +53,6 @@ mod table;
 mod transcript;
 mod trigger;
 mod verify;
-mod wiring;
 mod words;
 
 pub use exit::Exit;

@@ -150,10 +150,21 @@ pub fn parse(
     read_file: &dyn Fn(&Path) -> io::Result<String>,
     now: Timestamp,
 ) -> Loaded {
+    parse_beside(&Directory::default(), source, read_file, now)
+}
+
+/// The same for a file that may also name chats, channels and agents which are `registered` by the
+/// program that reads it. Where the file has one by the same name, what the file says of it counts.
+pub fn parse_beside(
+    registered: &Directory,
+    source: &str,
+    read_file: &dyn Fn(&Path) -> io::Result<String>,
+    now: Timestamp,
+) -> Loaded {
     let mut reader = Reader::new(source, read_file, now);
     reader.hidden.extend(secrets::shapes(source));
     let (table, errors) = DeTable::parse_recoverable(source);
-    let file = read(&mut reader, table.get_ref());
+    let file = read(&mut reader, table.get_ref(), registered);
     let is_toml = errors.is_empty();
     if !is_toml {
         reader.hidden.extend(secrets::in_lines(source));
@@ -170,7 +181,7 @@ pub fn parse(
     }
 }
 
-fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
+fn read(reader: &mut Reader<'_>, table: &DeTable<'_>, registered: &Directory) -> JobsFile {
     for (key, value) in table {
         // Tables of named things look for secrets themselves, to know which of them has one.
         let named = ["jobs", "chats", "channels", "agents"].contains(&key.get_ref().as_ref());
@@ -197,7 +208,7 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>) -> JobsFile {
         None if file.has("timezone") => FileZone::Wrong,
         None => FileZone::Absent,
     };
-    let known = directory::build(reader, &file, &defaults);
+    let known = directory::build(reader, &file, &defaults, registered);
     let shared = jobs::Shared {
         known: &known,
         defaults: &defaults,

@@ -33,6 +33,8 @@ pub mod secret;
 pub mod session;
 #[cfg(feature = "runtime")]
 pub mod store;
+#[cfg(feature = "cli")]
+pub(crate) mod wiring;
 #[cfg(feature = "runtime")]
 pub mod worker;
 

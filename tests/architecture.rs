@@ -53,8 +53,10 @@ const LAYERS: &[&[&str]] = &[
     ],
     // L4: the shell that knows traits.
     &["session", "outbound", "worker"],
-    // L5: what a person or a gateway holds.
-    &["cli"],
+    // L5: what makes adapters, and what a gateway holds.
+    &["wiring", "embed"],
+    // L6: what a person or another program holds.
+    &["cli", "http"],
 ];
 
 /// Adapters that other adapters may use: what two of them have in common.
@@ -67,7 +69,7 @@ const SHARED_BY_ADAPTERS: &[&str] = &[
 ];
 
 /// The only files that make adapters: agents and channels, and the store.
-const WIRING: &[&str] = &["cli/wiring", "cli/database", "cli/database/lock"];
+const WIRING: &[&str] = &["wiring", "wiring/database", "wiring/lock"];
 
 /// What a command says to the store's file, and makes no adapter by: how it is opened, and the lock
 /// beside it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::{
-    Exit,
+    Exit, database,
     failure::Failure,
     print,
     reading::{self, Place},
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let database = arguments.place.database()?;
     reading::must_exist(&database)?;
-    database.back_up(&arguments.to).await?;
+    database::back_up(&database, &arguments.to).await?;
     print(&format!(
         "{database} is copied to {}\n",
         arguments.to.display()

@@ -1,28 +1,17 @@
 //! Where the database is, and opening it.
 
-use std::{
-    ffi::OsString,
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::Path;
 
 use crate::{
     cli::{Exit, failure::Failure},
-    ids::ChannelName,
     store::{
-        Store, StoreError,
-        postgres::{Address, PostgresStore},
-        sqlite::{BackupError, OpenMode, SqliteStore, back_up},
+        StoreError,
+        sqlite::{BackupError, OpenMode, back_up as copy},
     },
+    wiring::{DEFAULT_NAME, DatabaseUrlError},
 };
 
-mod lock;
-
-pub(super) use lock::Lock;
-
-/// The database of a jobs file where nothing else is said; beside the file.
-const DEFAULT_NAME: &str = "chatcron.db";
+pub(super) use crate::wiring::{Database, Lock, Opened};
 
 /// Which database a command works on.
 #[derive(Debug, Clone, clap::Args)]
@@ -32,29 +21,6 @@ pub(super) struct Arguments {
     /// beside the jobs file].
     #[arg(long, value_name = "URL", env = "CHATCRON_DB", hide_env_values = true)]
     db: Option<String>,
-}
-
-/// A database, before it is opened.
-#[derive(Debug, Clone)]
-pub(super) enum Database {
-    /// A file of SQLite.
-    File(PathBuf),
-    /// A database of a PostgreSQL server.
-    Server {
-        /// Where it is.
-        address: Address,
-        /// The jobs file's folder, for what is kept beside a database.
-        folder: PathBuf,
-    },
-}
-
-impl fmt::Display for Database {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(f),
-            Self::Server { address, .. } => address.fmt(f),
-        }
-    }
 }
 
 impl Arguments {
@@ -67,114 +33,39 @@ impl Arguments {
         let Some(url) = &self.db else {
             return Ok(Database::File(folder.join(DEFAULT_NAME)));
         };
-        let path = match url.split_once(':') {
-            Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
-            Some(("postgres" | "postgresql", _)) => {
-                let address = url.parse().map_err(|error| {
-                    Failure::new(Exit::Usage, format!("`--db` cannot be used: {error}"))
-                })?;
-                return Ok(Database::Server { address, folder });
+        Database::of_url(url, &folder).map_err(|error| match &error {
+            DatabaseUrlError::Address(address) => {
+                Failure::new(Exit::Usage, format!("`--db` cannot be used: {address}"))
             }
-            Some((scheme, _)) if scheme.len() > 1 && url.contains("://") => {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    format!("`--db` names a database of kind `{scheme}`"),
-                )
-                .help("use a path, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`"));
+            DatabaseUrlError::OtherKind { .. }
+            | DatabaseUrlError::InMemory
+            | DatabaseUrlError::NoFile => {
+                Failure::new(Exit::Usage, format!("`--db` names {error}")).help(error.help())
             }
-            Some(_) | None => url,
-        };
-        if path == ":memory:" || path.contains("mode=memory") {
-            return Err(
-                Failure::new(Exit::Usage, "`--db` names a database in memory")
-                    .help("jobs outlive the process: name a file"),
-            );
-        }
-        if path.is_empty() {
-            return Err(Failure::new(Exit::Usage, "`--db` names no file")
-                .help("use a path, or `sqlite:PATH`"));
-        }
-        Ok(Database::File(PathBuf::from(path)))
+        })
     }
 }
 
-impl Database {
-    /// Whether it is a file that is not there.
-    pub(super) fn is_missing(&self) -> bool {
-        match self {
-            Self::File(path) => !path.exists(),
-            Self::Server { .. } => false,
-        }
-    }
-
-    /// Opens it.
-    ///
-    /// # Errors
-    /// In words for a person, with the exit code of what is wrong.
-    pub(super) async fn open(&self, mode: OpenMode) -> Result<Opened, Failure> {
-        let opened = match self {
-            Self::File(path) => {
-                let store = SqliteStore::open(path, mode).await;
-                store.map(|store| Opened::File(Arc::new(store)))
-            }
-            Self::Server { address, .. } => {
-                let store = PostgresStore::open(address, mode).await;
-                store.map(|store| Opened::Server(Arc::new(store)))
-            }
-        };
-        opened.map_err(|error| failure(&error))
-    }
-
-    /// Copies it into a new file.
-    ///
-    /// # Errors
-    /// In words for a person; nothing is left at `to` then.
-    pub(super) async fn back_up(&self, to: &Path) -> Result<(), Failure> {
-        match self {
-            Self::File(path) => back_up(path, to).await.map_err(|error| no_copy(&error)),
-            Self::Server { .. } => Err(Failure::new(
-                Exit::Usage,
-                format!("{self} is a database of a server"),
-            )
-            .help("PostgreSQL has its own tools, such as `pg_dump`: see docs/operations.md")),
-        }
-    }
-
-    /// Where a console channel keeps its log unless the jobs file says otherwise: beside the
-    /// database, or beside the jobs file where that is a server's, and not in it.
-    pub(super) fn console_log_path(&self, channel: &ChannelName) -> PathBuf {
-        let file = match self {
-            Self::File(path) => path.clone(),
-            Self::Server { folder, .. } => folder.join(DEFAULT_NAME),
-        };
-        let mut name: OsString = file.file_stem().unwrap_or_default().to_owned();
-        name.push(format!(".{channel}.log.jsonl"));
-        file.with_file_name(name)
-    }
+/// Opens it.
+///
+/// # Errors
+/// In words for a person, with the exit code of what is wrong.
+pub(super) async fn open(database: &Database, mode: OpenMode) -> Result<Opened, Failure> {
+    database.open(mode).await.map_err(|error| failure(&error))
 }
 
-/// A database that is open.
-pub(super) enum Opened {
-    /// A file of SQLite.
-    File(Arc<SqliteStore>),
-    /// A database of a PostgreSQL server.
-    Server(Arc<PostgresStore>),
-}
-
-impl Opened {
-    pub(super) fn store(&self) -> Arc<dyn Store> {
-        match self {
-            Self::File(store) => store.clone(),
-            Self::Server(store) => store.clone(),
-        }
-    }
-
-    /// Ends what it writes in order; whatever is asked for later fails.
-    pub(super) async fn close(&self) {
-        match self {
-            Self::File(store) => store.close().await,
-            Self::Server(store) => store.close().await,
-        }
+/// Copies a database into a new file.
+///
+/// # Errors
+/// In words for a person; nothing is left at `to` then.
+pub(super) async fn back_up(database: &Database, to: &Path) -> Result<(), Failure> {
+    match database {
+        Database::File(path) => copy(path, to).await.map_err(|error| no_copy(&error)),
+        Database::Server { .. } => Err(Failure::new(
+            Exit::Usage,
+            format!("{database} is a database of a server"),
+        )
+        .help("PostgreSQL has its own tools, such as `pg_dump`: see docs/operations.md")),
     }
 }
 
@@ -248,16 +139,5 @@ mod tests {
         let wrong = database_of(Some("postgres://ada:secret@host:port/db")).unwrap_err();
         assert!(!wrong.contains("secret"), "{wrong}");
         assert!(database_of(Some("sqlite:")).is_err());
-    }
-
-    #[test]
-    fn a_console_log_is_beside_the_database() {
-        let channel = ChannelName::new("terminal").unwrap();
-        for db in [None, Some("postgres://host/jobs")] {
-            assert_eq!(
-                database_of(db).unwrap().console_log_path(&channel),
-                Path::new("folder/chatcron.terminal.log.jsonl")
-            );
-        }
     }
 }

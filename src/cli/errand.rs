@@ -10,7 +10,6 @@ use crate::{
         jobs_file,
         reading::{self, Place},
         report,
-        wiring::{self, Terminal},
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
@@ -18,6 +17,7 @@ use crate::{
         Store, StoreError,
         sqlite::{Holder, OpenMode},
     },
+    wiring::{self, Terminal},
     worker::{Scope, Worker},
 };
 
@@ -153,6 +153,6 @@ pub(super) async fn open(
     if mode == OpenMode::MustExist {
         reading::must_exist(&database)?;
     }
-    let store = database.open(mode).await?.store();
+    let store = database::open(&database, mode).await?.store();
     Ok((database, store))
 }

@@ -1,81 +1,32 @@
-//! Reads the jobs file from where it is, with the files that it names.
+//! The jobs file of a command, or what a person is told where it cannot be read.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::{io, path::Path};
 
 use jiff::Timestamp;
 
 use crate::{
     cli::{Exit, failure::Failure},
-    config::{self, JobsFile, Loaded},
-    ids::JobId,
+    config::Loaded,
+    directory::Directory,
+    wiring::jobs_file::{UnreadableFile, load_beside},
 };
 
-/// The most bytes of a jobs file, or of a file that it names.
-const LARGEST: u64 = 64 * 1024 * 1024;
+pub(super) use crate::wiring::jobs_file::{bad_ids, folder, modified_at, source};
 
 /// Loads a jobs file; the paths in it are relative to it.
 ///
 /// # Errors
 /// Where the file itself cannot be read. What is wrong in it is in [`Loaded`].
 pub(super) fn load(path: &Path, now: Timestamp) -> Result<Loaded, Failure> {
-    let source = read(path).map_err(|error| unreadable(path, &error))?;
-    let folder = folder(path);
-    let read_file = |relative: &Path| read(&folder.join(relative));
-    Ok(config::parse(&source, &read_file, now))
+    load_beside(&Directory::default(), path, now).map_err(|error| unreadable(&error))
 }
 
-/// The text of a file that a person wrote: a pipe or a device could go on for ever.
-fn read(path: &Path) -> io::Result<String> {
-    let found = fs::metadata(path)?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    if found.len() > LARGEST {
-        let message = format!("it has {} bytes, {LARGEST} are accepted", found.len());
-        return Err(io::Error::other(message));
-    }
-    fs::read_to_string(path)
-}
-
-/// When a file was last modified, as far as the file system says.
-pub(super) fn modified_at(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok()
-}
-
-/// The folder of a file; what relative paths in a jobs file are relative to.
-pub(super) fn folder(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        Some(_) | None => PathBuf::from("."),
-    }
-}
-
-/// The name under which a file's jobs are stored; moving the file together with its database keeps
-/// them its own.
-pub(super) fn source(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
-}
-
-/// The ids of the jobs that are in the file and left out, as far as they are ids.
-pub(super) fn bad_ids(file: &JobsFile) -> Vec<JobId> {
-    let ids = file.bad_jobs.iter();
-    ids.filter_map(|bad| JobId::new(bad.name.clone()).ok())
-        .collect()
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(
-        Exit::CannotRead,
-        format!("cannot read `{}`: {error}", path.display()),
-    );
-    failure.help(if error.kind() == io::ErrorKind::NotFound {
+fn unreadable(error: &UnreadableFile) -> Failure {
+    let failure = Failure::new(Exit::CannotRead, format!("{error}: {}", error.source));
+    let kind = error.source.kind();
+    failure.help(if kind == io::ErrorKind::NotFound {
         "name the jobs file, or begin with a copy of jobs.example.toml as jobs.toml"
-    } else if error.kind() == io::ErrorKind::InvalidData {
+    } else if kind == io::ErrorKind::InvalidData {
         "a jobs file is TOML, in UTF-8"
     } else {
         "name a jobs file that can be read"

@@ -46,7 +46,9 @@ impl Place {
     pub(super) async fn open_to_write(&self) -> Result<Arc<dyn Store>, Failure> {
         let database = self.database()?;
         must_exist(&database)?;
-        Ok(database.open(OpenMode::MustExist).await?.store())
+        Ok(database::open(&database, OpenMode::MustExist)
+            .await?
+            .store())
     }
 }
 
@@ -56,7 +58,7 @@ impl Place {
 /// Where there is none, or it cannot be read.
 pub(super) async fn open(database: &Database) -> Result<Arc<dyn Store>, Failure> {
     must_exist(database)?;
-    Ok(database.open(OpenMode::ReadOnly).await?.store())
+    Ok(database::open(database, OpenMode::ReadOnly).await?.store())
 }
 
 pub(super) fn must_exist(database: &Database) -> Result<(), Failure> {

@@ -15,12 +15,9 @@ use tokio::{
 };
 
 use crate::{
-    cli::{
-        jobs_file, logs, plan,
-        run::Place,
-        wiring::{self, Terminal},
-    },
+    cli::{jobs_file, logs, plan, run::Place},
     clock::{Clock, SystemClock},
+    wiring::{self, Terminal},
     worker::{ApplyError, WorkerHandle},
 };
 

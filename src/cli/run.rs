@@ -20,11 +20,11 @@ use crate::{
         jobs_file,
         logs::{self, LogFormat},
         plan, reload, signals,
-        wiring::{self, Terminal},
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
     store::{Store, sqlite::OpenMode},
+    wiring::{self, Terminal},
     worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
@@ -86,7 +86,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     let lock = Arc::new(taken.lock);
-    let opened = place.database.open(OpenMode::CreateIfMissing).await?;
+    let opened = database::open(&place.database, OpenMode::CreateIfMissing).await?;
     let store = opened.store();
     let accepted = if arguments.accept_clock {
         Accepted::Yes

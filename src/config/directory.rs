@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     directory::{
-        AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, HttpAgent,
-        ModelEndpoint, Permission, ReplayMode, SecretSource,
+        AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, Directory,
+        HttpAgent, ModelEndpoint, Permission, ReplayMode, SecretSource,
     },
     ids::{AgentName, ChannelName, ChatKind, ChatName, SessionKey},
 };
@@ -26,9 +26,17 @@ const OPENAI_API: &str = "https://api.openai.com/v1";
 const GEMINI_API: &str = "https://generativelanguage.googleapis.com/v1beta";
 const ANTHROPIC_API: &str = "https://api.anthropic.com/v1";
 
-/// Everything that jobs refer to by name.
-pub(super) fn build(reader: &mut Reader<'_>, file: &Fields, defaults: &Fields) -> Known {
-    let mut known = Known::default();
+/// Everything that jobs refer to by name: what is registered, and over it what the file has.
+pub(super) fn build(
+    reader: &mut Reader<'_>,
+    file: &Fields,
+    defaults: &Fields,
+    registered: &Directory,
+) -> Known {
+    let mut known = Known {
+        directory: registered.clone(),
+        ..Known::default()
+    };
     for entry in file.entries("channels") {
         let name = ChannelName::new(entry.name.clone());
         match (entry.wrong, name, channel(entry)) {

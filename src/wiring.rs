@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    error::Error,
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,29 +12,42 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::{
+    agent::{Agent, command::Command, echo::Echo},
+    channel::{Channel, console::Console},
+    config::JobsFile,
+    directory::{AgentConfig, AgentKind, ChannelConfig},
+    ids::{AgentName, ChannelName},
+    outbound::Channels,
+    schedule::zone::zone_fingerprint,
+    worker::Services,
+};
+#[cfg(feature = "http-client")]
+use crate::{
     agent::{
-        Agent, anthropic::Anthropic, command::Command, echo::Echo, gemini::Gemini, http::Http,
-        openai::OpenAi, openai_responses::OpenAiResponses,
+        anthropic::Anthropic, gemini::Gemini, http::Http, openai::OpenAi,
+        openai_responses::OpenAiResponses,
     },
     channel::{
-        Channel,
-        console::Console,
         telegram::Telegram,
         webhook::{Webhook, WebhookSettings},
     },
-    cli::database::Database,
-    config::JobsFile,
-    directory::{AgentConfig, AgentKind, ChannelConfig, ModelEndpoint, SecretSource},
-    ids::ChannelName,
-    outbound::Channels,
-    schedule::zone::zone_fingerprint,
+    directory::{ModelEndpoint, SecretSource},
     secret::{self, SecretString},
-    worker::Services,
 };
+
+mod database;
+pub(crate) mod jobs_file;
+mod lock;
+
+#[cfg(feature = "cli")]
+pub(crate) use database::DEFAULT_NAME;
+pub(crate) use database::DatabaseUrlError;
+pub(crate) use database::{Database, Opened};
+pub(crate) use lock::Lock;
 
 /// Where a console channel prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Terminal {
+pub(crate) enum Terminal {
     /// The worker's stdout is the chat.
     Stdout,
     /// A command has its own output on stdout; the chat is shown beside it.
@@ -50,40 +64,73 @@ impl Terminal {
 }
 
 /// A jobs file, wired up.
-pub(super) struct Wired {
+pub(crate) struct Wired {
     /// What the worker is given.
-    pub(super) services: Services,
+    pub(crate) services: Services,
     /// What could not be built, in words: the rest works without it.
-    pub(super) left_out: Vec<String>,
+    pub(crate) left_out: Vec<String>,
 }
+
+/// Agents and channels that a program brings itself, by name.
+#[derive(Clone, Default)]
+pub(crate) struct Registered {
+    pub(crate) agents: BTreeMap<AgentName, Arc<dyn Agent>>,
+    pub(crate) channels: BTreeMap<ChannelName, Arc<dyn Channel>>,
+    /// The channel for destinations that are webhooks of their own.
+    pub(crate) webhook: Option<Arc<dyn Channel>>,
+}
+
+/// Why something cannot be built.
+type BuildError = Box<dyn Error + Send + Sync>;
 
 /// Builds the agents and channels of a jobs file. `folder` is where the file is, and what relative
 /// paths in it are relative to. An agent or channel that cannot be built is left out and named.
-pub(super) fn wire(
+#[cfg(feature = "cli")]
+pub(crate) fn wire(
+    file: &JobsFile,
+    folder: &Path,
+    database: &Database,
+    terminal: Terminal,
+) -> Wired {
+    wire_beside(&Registered::default(), file, folder, database, terminal)
+}
+
+/// The same, where a program brings some of them itself: these are not built, whatever the file says.
+pub(crate) fn wire_beside(
+    registered: &Registered,
     file: &JobsFile,
     folder: &Path,
     database: &Database,
     terminal: Terminal,
 ) -> Wired {
     let mut left_out = Vec::new();
-    let mut agents: BTreeMap<_, Arc<dyn Agent>> = BTreeMap::new();
+    let mut agents = registered.agents.clone();
     for (name, config) in &file.directory.agents {
+        if agents.contains_key(name) {
+            continue;
+        }
         match agent(config, folder) {
             Ok(agent) => drop(agents.insert(name.clone(), agent)),
-            Err(error) => left_out.push(format!("agent `{name}` is left out: {error:#}")),
+            Err(error) => left_out.push(format!("agent `{name}` is left out: {}", whole(&*error))),
         }
     }
-    let mut named: BTreeMap<_, Arc<dyn Channel>> = BTreeMap::new();
+    let mut named = registered.channels.clone();
     for (name, config) in &file.directory.channels {
+        if named.contains_key(name) {
+            continue;
+        }
         match channel(name, config, folder, database, terminal) {
             Ok(channel) => drop(named.insert(name.clone(), channel)),
-            Err(error) => left_out.push(format!("channel `{name}` is left out: {error:#}")),
+            Err(error) => {
+                left_out.push(format!("channel `{name}` is left out: {}", whole(&*error)));
+            }
         }
     }
-    let webhook: Option<Arc<dyn Channel>> = match Webhook::for_jobs() {
-        Ok(webhook) => Some(Arc::new(webhook)),
-        Err(error) => {
-            left_out.push(format!("webhooks are left out: {error}"));
+    let webhook = match (&registered.webhook, webhook()) {
+        (Some(registered), _) => Some(registered.clone()),
+        (None, Ok(webhook)) => webhook,
+        (None, Err(error)) => {
+            left_out.push(format!("webhooks are left out: {}", whole(&*error)));
             None
         }
     };
@@ -99,15 +146,61 @@ pub(super) fn wire(
     Wired { services, left_out }
 }
 
-fn agent(config: &AgentConfig, folder: &Path) -> anyhow::Result<Arc<dyn Agent>> {
-    let system = config.system.as_deref();
-    Ok(match &config.kind {
-        AgentKind::Echo => Arc::new(Echo),
+/// An error with what caused it.
+fn whole(error: &(dyn Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+/// The channel for destinations that are webhooks of their own.
+#[cfg(feature = "http-client")]
+fn webhook() -> Result<Option<Arc<dyn Channel>>, BuildError> {
+    Ok(Some(Arc::new(Webhook::for_jobs()?)))
+}
+
+#[cfg(not(feature = "http-client"))]
+fn webhook() -> Result<Option<Arc<dyn Channel>>, BuildError> {
+    Ok(None)
+}
+
+fn agent(config: &AgentConfig, folder: &Path) -> Result<Arc<dyn Agent>, BuildError> {
+    match &config.kind {
+        AgentKind::Echo => Ok(Arc::new(Echo)),
         AgentKind::Command(settings) => {
             let folder = absolute(folder);
             let agent = Command::new(settings.clone(), config.system.clone(), folder);
-            Arc::new(agent.with_replay(config.replay))
+            Ok(Arc::new(agent.with_replay(config.replay)))
         }
+        kind @ (AgentKind::Http(_)
+        | AgentKind::OpenAi(..)
+        | AgentKind::OpenAiResponses(_)
+        | AgentKind::Anthropic(_)
+        | AgentKind::Gemini(_)) => over_http(kind, config, folder),
+    }
+}
+
+#[cfg(not(feature = "http-client"))]
+fn over_http(_: &AgentKind, _: &AgentConfig, _: &Path) -> Result<Arc<dyn Agent>, BuildError> {
+    Err(WITHOUT_HTTP.into())
+}
+
+/// What is said of what this build cannot do.
+#[cfg(not(feature = "http-client"))]
+const WITHOUT_HTTP: &str = "it speaks HTTP, for which the cargo feature `http-client` is needed";
+
+#[cfg(feature = "http-client")]
+fn over_http(
+    kind: &AgentKind,
+    config: &AgentConfig,
+    folder: &Path,
+) -> Result<Arc<dyn Agent>, BuildError> {
+    let system = config.system.as_deref();
+    Ok(match kind {
         AgentKind::Http(settings) => {
             let token = settings.token.as_ref();
             let token = token.map(|source| secret(source, folder)).transpose()?;
@@ -130,10 +223,12 @@ fn agent(config: &AgentConfig, folder: &Path) -> anyhow::Result<Arc<dyn Agent>> 
             let agent = Gemini::new(endpoint.clone(), key(endpoint, folder)?, system)?;
             Arc::new(agent.with_replay(config.replay))
         }
+        AgentKind::Echo | AgentKind::Command(_) => return Err("it does not speak HTTP".into()),
     })
 }
 
-fn key(endpoint: &ModelEndpoint, folder: &Path) -> anyhow::Result<Option<SecretString>> {
+#[cfg(feature = "http-client")]
+fn key(endpoint: &ModelEndpoint, folder: &Path) -> Result<Option<SecretString>, BuildError> {
     endpoint
         .api_key
         .as_ref()
@@ -142,7 +237,8 @@ fn key(endpoint: &ModelEndpoint, folder: &Path) -> anyhow::Result<Option<SecretS
 }
 
 /// Reads a secret; its file is relative to the jobs file, as every path in it.
-fn secret(source: &SecretSource, folder: &Path) -> anyhow::Result<SecretString> {
+#[cfg(feature = "http-client")]
+fn secret(source: &SecretSource, folder: &Path) -> Result<SecretString, BuildError> {
     let source = match source {
         SecretSource::Env(_) => source.clone(),
         SecretSource::File(path) => SecretSource::File(folder.join(path)),
@@ -156,15 +252,29 @@ fn channel(
     folder: &Path,
     database: &Database,
     terminal: Terminal,
-) -> anyhow::Result<Arc<dyn Channel>> {
-    Ok(match config {
+) -> Result<Arc<dyn Channel>, BuildError> {
+    match config {
         ChannelConfig::Console { log } => {
             let log = match log {
                 Some(log) => folder.join(log),
                 None => database.console_log_path(name),
             };
-            Arc::new(Console::new(log, terminal.writer()))
+            Ok(Arc::new(Console::new(log, terminal.writer())))
         }
+        ChannelConfig::Telegram { .. } | ChannelConfig::Webhook { .. } => {
+            http_channel(config, folder)
+        }
+    }
+}
+
+#[cfg(not(feature = "http-client"))]
+fn http_channel(_: &ChannelConfig, _: &Path) -> Result<Arc<dyn Channel>, BuildError> {
+    Err(WITHOUT_HTTP.into())
+}
+
+#[cfg(feature = "http-client")]
+fn http_channel(config: &ChannelConfig, folder: &Path) -> Result<Arc<dyn Channel>, BuildError> {
+    Ok(match config {
         ChannelConfig::Telegram { token, api_root } => {
             Arc::new(Telegram::new(secret(token, folder)?, api_root)?)
         }
@@ -177,6 +287,7 @@ fn channel(
             secret: key.as_ref().map(|key| secret(key, folder)).transpose()?,
             allow_private: *allow_private,
         })?),
+        ChannelConfig::Console { .. } => return Err("it does not speak HTTP".into()),
     })
 }
 

@@ -2,9 +2,10 @@
 
 use std::{future, io};
 
+#[cfg(feature = "postgres")]
+use crate::store::postgres::ServerLock;
 use crate::store::{
     StoreError,
-    postgres::ServerLock,
     sqlite::{Holder, WorkerLock},
 };
 
@@ -12,10 +13,11 @@ use super::Database;
 
 /// Held by the one worker of a database.
 #[derive(Debug)]
-pub(in crate::cli) enum Lock {
+pub(crate) enum Lock {
     /// Beside a file.
     File(WorkerLock),
     /// In a server.
+    #[cfg(feature = "postgres")]
     Server(ServerLock),
 }
 
@@ -24,12 +26,10 @@ impl Lock {
     ///
     /// # Errors
     /// [`StoreError::Held`] where somebody else has it, and whatever keeps it from being taken.
-    pub(in crate::cli) async fn acquire(
-        database: &Database,
-        holder: Holder,
-    ) -> Result<Self, StoreError> {
+    pub(crate) async fn acquire(database: &Database, holder: Holder) -> Result<Self, StoreError> {
         match database {
             Database::File(path) => WorkerLock::acquire(path, holder).map(Self::File),
+            #[cfg(feature = "postgres")]
             Database::Server { address, .. } => {
                 let lock = ServerLock::acquire(address, holder).await;
                 lock.map(Self::Server)
@@ -41,19 +41,21 @@ impl Lock {
     ///
     /// # Errors
     /// Where it cannot be asked for.
-    pub(in crate::cli) async fn holder(database: &Database) -> Result<Option<Holder>, StoreError> {
+    pub(crate) async fn holder(database: &Database) -> Result<Option<Holder>, StoreError> {
         match database {
             Database::File(path) => {
                 Ok(WorkerLock::is_held(path)?.then(|| WorkerLock::holder(path)))
             }
+            #[cfg(feature = "postgres")]
             Database::Server { address, .. } => ServerLock::holder(address).await,
         }
     }
 
     /// What keeps its holder from working, as far as it says. A server is asked itself.
-    pub(in crate::cli) fn trouble(database: &Database) -> Option<String> {
+    pub(crate) fn trouble(database: &Database) -> Option<String> {
         match database {
             Database::File(path) => WorkerLock::trouble(path),
+            #[cfg(feature = "postgres")]
             Database::Server { .. } => None,
         }
     }
@@ -62,17 +64,19 @@ impl Lock {
     ///
     /// # Errors
     /// Where that cannot be written.
-    pub(in crate::cli) fn tell(&self, trouble: Option<&str>) -> io::Result<()> {
+    pub(crate) fn tell(&self, trouble: Option<&str>) -> io::Result<()> {
         match self {
             Self::File(lock) => lock.tell(trouble),
+            #[cfg(feature = "postgres")]
             Self::Server(_) => Ok(()),
         }
     }
 
     /// Ends when somebody else has the lock: a server's goes with its connection.
-    pub(in crate::cli) async fn lost(&self) {
+    pub(crate) async fn lost(&self) {
         match self {
             Self::File(_) => future::pending().await,
+            #[cfg(feature = "postgres")]
             Self::Server(lock) => lock.lost().await,
         }
     }
