@@ -98,7 +98,19 @@ pub enum ChannelConfig {
         secret: Option<SecretSource>,
         /// Whether addresses of private networks and of this machine are allowed.
         allow_private: bool,
+        /// What proves that a chat showed a message.
+        receipt: ReceiptProof,
     },
+}
+
+/// What in a receiver's answer proves that its chat showed a message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReceiptProof {
+    /// A status of 2xx and the chat's own id of the message.
+    #[default]
+    MessageId,
+    /// A status of 2xx: the receiver has no ids.
+    Status,
 }
 
 /// One agent of the jobs file.

@@ -282,10 +282,12 @@ fn http_channel(config: &ChannelConfig, folder: &Path) -> Result<Arc<dyn Channel
             url,
             secret: key,
             allow_private,
+            receipt,
         } => Arc::new(Webhook::for_chats(&WebhookSettings {
             url: url.clone(),
             secret: key.as_ref().map(|key| secret(key, folder)).transpose()?,
             allow_private: *allow_private,
+            receipt: *receipt,
         })?),
         ChannelConfig::Console { .. } => return Err("it does not speak HTTP".into()),
     })

@@ -8,6 +8,7 @@ use chatcron::{
         telegram::Telegram,
         webhook::{Webhook, WebhookSettings},
     },
+    directory::ReceiptProof,
     ids::{ChannelName, ChatKind, ChatName, IdempotencyKey},
     job::WebhookTarget,
     message::{ChatAddress, Destination, SendAnswer, StopsAddress},
@@ -319,13 +320,14 @@ async fn a_webhook_channel_names_its_chats_and_takes_the_receivers_ids() {
         url: fakes.root("webhook"),
         secret: Some(SecretString::from("whsec_c2VjcmV0")),
         allow_private: true,
+        receipt: ReceiptProof::MessageId,
     };
     let channel = Webhook::for_chats(&settings).expect("a channel");
     assert_eq!(channel.ability(), Ability::Keyed { window: None });
     let plain = channel
         .send(&part(chat("Room", Some("7")), "K1", "a"), now())
         .await;
-    assert_eq!(class(&plain), "receipt K1");
+    assert_eq!(class(&plain), "receipt m1");
     let own =
         json!({"service": "webhook", "kind": "status", "status": 200, "body": {"message_id": 42}});
     fakes.order(&json!({"fault": own}));
@@ -340,4 +342,54 @@ async fn a_webhook_channel_names_its_chats_and_takes_the_receivers_ids() {
     assert!(requests[0]["headers"]["webhook-signature"].is_string());
     let foreign = part(to_url(fakes.root("webhook"), None), "K3", "c");
     assert_eq!(class(&channel.send(&foreign, now()).await), "permanent");
+}
+
+#[tokio::test]
+async fn a_chat_of_a_webhook_channel_has_shown_what_its_receiver_gives_an_id() {
+    let fakes = Fakes::start();
+    let channel = |receipt: ReceiptProof| {
+        let settings = WebhookSettings {
+            url: fakes.root("webhook"),
+            secret: None,
+            allow_private: true,
+            receipt,
+        };
+        Webhook::for_chats(&settings).expect("a channel")
+    };
+    let strict = channel(ReceiptProof::MessageId);
+    let lax = channel(ReceiptProof::Status);
+    let table = [
+        (200, json!({"message_id": "a7"}), "receipt a7", "receipt a7"),
+        (201, json!({"message_id": 42}), "receipt 42", "receipt 42"),
+        (200, json!({"received": true}), "ambiguous", "receipt K"),
+        (200, json!({"message_id": ""}), "ambiguous", "receipt K"),
+        (200, json!({"message_id": null}), "ambiguous", "receipt K"),
+        (
+            200,
+            json!({"message_id": "x".repeat(257)}),
+            "ambiguous",
+            "receipt K",
+        ),
+        (200, json!("ok"), "ambiguous", "receipt K"),
+        // The receiver knows the key, so it has shown the message.
+        (409, json!({"message_id": "a7"}), "receipt a7", "receipt a7"),
+        (409, json!({}), "receipt K", "receipt K"),
+        (404, json!({"message_id": "a7"}), "permanent", "permanent"),
+    ];
+    for (status, body, expected, without_ids) in table {
+        for (channel, expected) in [(&strict, expected), (&lax, without_ids)] {
+            fakes.order(&json!({"fault":
+                {"service": "webhook", "kind": "status", "status": status, "body": body}}));
+            let part = part(chat("Room", None), "K", "x");
+            let answer = channel.send(&part, now()).await;
+            assert_eq!(class(&answer), expected, "{status} {body}");
+        }
+    }
+    let half = json!({"service": "webhook", "kind": "broken-json", "times": 2});
+    fakes.order(&json!({"fault": half}));
+    let part = part(chat("Room", None), "K", "x");
+    let broken = strict.send(&part, now()).await;
+    assert_eq!(class(&broken), "ambiguous");
+    assert!(why(&broken).contains("receipt = \"status\""), "{broken:?}");
+    assert_eq!(class(&lax.send(&part, now()).await), "receipt K");
 }

@@ -1,7 +1,7 @@
 //! What the fakes remember: what was asked, what was shown, and what is to go wrong.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     fs::{File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -113,7 +113,6 @@ struct Inner {
     replies: VecDeque<Reply>,
     requests: Vec<Received>,
     shown: Vec<ShownLine>,
-    webhook_ids: HashSet<String>,
     answers: u64,
     shown_file: Option<File>,
     requests_file: Option<File>,
@@ -130,11 +129,6 @@ impl Fakes {
         if let Some(path) = &options.shown {
             inner.shown = log::read(path).map_err(io::Error::other)?;
         }
-        inner.webhook_ids = inner
-            .shown
-            .iter()
-            .filter_map(|line| Some(line.key.as_ref()?.as_str().to_owned()))
-            .collect();
         Ok(Self {
             token: options.token,
             numbered: options.numbered,
@@ -163,9 +157,11 @@ impl Fakes {
         inner.shown.push(line);
     }
 
-    /// False if this id was posted before.
-    pub(crate) fn is_new_webhook(&self, id: &str) -> bool {
-        self.inner().webhook_ids.insert(id.to_owned())
+    /// What was shown under this key, if something was.
+    pub(crate) fn shown_under(&self, key: &str) -> Option<ShownLine> {
+        let inner = self.inner();
+        let is_it = |line: &&ShownLine| line.key.as_ref().is_some_and(|own| own.as_str() == key);
+        inner.shown.iter().find(is_it).cloned()
     }
 
     pub(crate) fn take_fault(&self, request: &Received) -> Option<Fault> {

@@ -3,6 +3,10 @@
 //! Serves the `deliver = { webhook = ... }` of jobs and `[channels.NAME] kind = "webhook"`. The body
 //! is the same, byte for byte, on every attempt, and `webhook-id` is the part's key: a receiver
 //! that remembers ids shows a message once, however often it is posted.
+//!
+//! A job's webhook has received what it answers with 2xx, and the id of the message is its
+//! `webhook-id`. A chat has shown what its receiver gives an id of its own: without one nobody could
+//! find the message there again, so such an answer leaves the message in doubt.
 
 use std::time::Duration;
 
@@ -16,7 +20,7 @@ use url::Url;
 
 use super::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit};
 use crate::{
-    directory::SecretSource,
+    directory::{ReceiptProof, SecretSource},
     http_client::{self, HttpSetupError, Reach},
     message::{Destination, Receipt, RefusalScope, SendAnswer, StopsAddress},
     secret,
@@ -31,6 +35,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 /// What [`Channel::send_timeout`] allows beyond that, so that the adapter's own answer comes first.
 const SLACK: Duration = Duration::from_secs(5);
 
+/// The most bytes of a receiver's id of a message.
+const MESSAGE_ID_MAX: usize = 256;
+
 /// Where a webhook channel posts. Not `Debug`: the URL may be a secret too.
 #[derive(Clone)]
 pub struct WebhookSettings {
@@ -40,6 +47,8 @@ pub struct WebhookSettings {
     pub secret: Option<SecretString>,
     /// Whether addresses of private networks and of this machine are allowed.
     pub allow_private: bool,
+    /// What proves that a chat showed a message.
+    pub receipt: ReceiptProof,
 }
 
 /// Posts messages to URLs.
@@ -57,6 +66,7 @@ struct Target {
     url: Url,
     key: Option<SigningKey>,
     reach: Reach,
+    receipt: ReceiptProof,
 }
 
 impl std::fmt::Debug for Webhook {
@@ -90,6 +100,7 @@ impl Webhook {
             url,
             key,
             reach: reach(settings.allow_private),
+            receipt: settings.receipt,
         };
         Ok(Self {
             chats: Some(chats),
@@ -128,6 +139,7 @@ impl Webhook {
             url,
             key,
             reach: reach(webhook.allow_private),
+            receipt: ReceiptProof::Status,
         })
     }
 
@@ -154,7 +166,7 @@ impl Webhook {
             request = request.header("webhook-signature", key.sign(id, seconds, &body));
         }
         match request.body(body).send().await {
-            Ok(response) => read(response, part, now).await,
+            Ok(response) => read(response, target.receipt, part, now).await,
             Err(error) => http_client::classify(error).into_answer(RefusalScope::Chat),
         }
     }
@@ -201,6 +213,8 @@ struct EventData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<&'a str>,
     speaker: &'a str,
     text: &'a str,
@@ -225,6 +239,7 @@ fn event(part: &OutgoingPart) -> String {
         data: EventData {
             chat: chat.map(|chat| chat.chat.as_str()),
             address: chat.map(|chat| chat.address.as_str()),
+            account: chat.and_then(|chat| chat.account.as_deref()),
             thread: chat.and_then(|chat| chat.thread.as_deref()),
             speaker: &part.speaker,
             text,
@@ -235,15 +250,25 @@ fn event(part: &OutgoingPart) -> String {
     serde_json::to_string(&event).unwrap_or_default()
 }
 
-async fn read(response: Response, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
+async fn read(
+    response: Response,
+    proof: ReceiptProof,
+    part: &OutgoingPart,
+    now: Timestamp,
+) -> SendAnswer {
     let status = response.status().as_u16();
     let why = format!("the receiver answered {status}");
     match status {
-        // 409: it has this id already.
-        200..=299 | 409 => SendAnswer::Receipt(Receipt {
-            message_id: message_id(response, part).await,
-            shown_at: Some(now),
-        }),
+        200..=299 => match (message_id(response, part).await, proof) {
+            (None, ReceiptProof::MessageId) => SendAnswer::Ambiguous {
+                why: format!(
+                    "{why} without a `message_id`; a receiver that has none needs `receipt = \"status\"`"
+                ),
+            },
+            (own, ReceiptProof::MessageId | ReceiptProof::Status) => shown(own, part, now),
+        },
+        // It has this id already.
+        409 => shown(message_id(response, part).await, part, now),
         429 => SendAnswer::Refused {
             retry_after: http_client::retry_after(response.headers(), now),
             scope: RefusalScope::Chat,
@@ -260,21 +285,26 @@ async fn read(response: Response, part: &OutgoingPart, now: Timestamp) -> SendAn
     }
 }
 
-/// The receiver's own id where a chat's receiver gives one, else the `webhook-id`.
-async fn message_id(response: Response, part: &OutgoingPart) -> String {
-    let own = match part.destination {
-        // The status is the receipt; a body that breaks off does not undo it.
-        Destination::Chat(_) => http_client::body_of(response).await.ok(),
-        Destination::Webhook(_) => None,
+fn shown(own_id: Option<String>, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
+    SendAnswer::Receipt(Receipt {
+        message_id: own_id.unwrap_or_else(|| part.key.as_str().to_owned()),
+        shown_at: Some(now),
+    })
+}
+
+/// The id that the receiver of a chat gave the message, if it gave one.
+async fn message_id(response: Response, part: &OutgoingPart) -> Option<String> {
+    let body = match part.destination {
+        Destination::Chat(_) => http_client::body_of(response).await.ok()?,
+        Destination::Webhook(_) => return None,
     };
-    let own = own.and_then(|body| serde_json::from_slice::<Value>(&body).ok());
-    let own = own.as_ref().and_then(|body| body.get("message_id"));
-    let words = own.and_then(Value::as_str).map(str::to_owned);
-    let number = own.and_then(Value::as_i64).map(|id| id.to_string());
-    words
-        .or(number)
-        .filter(|id| !id.is_empty() && id.len() <= 256)
-        .unwrap_or_else(|| part.key.as_str().to_owned())
+    let body: Value = serde_json::from_slice(&body).ok()?;
+    let id = match body.get("message_id")? {
+        Value::String(id) => id.clone(),
+        Value::Number(id) => id.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    (!id.is_empty() && id.len() <= MESSAGE_ID_MAX).then_some(id)
 }
 
 #[expect(

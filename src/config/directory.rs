@@ -16,7 +16,7 @@ use super::{
 use crate::{
     directory::{
         AgentConfig, AgentKind, ChannelConfig, Chat, ChatDialect, CommandAgent, Directory,
-        HttpAgent, ModelEndpoint, Permission, ReplayMode, SecretSource,
+        HttpAgent, ModelEndpoint, Permission, ReceiptProof, ReplayMode, SecretSource,
     },
     ids::{AgentName, ChannelName, ChatKind, ChatName, SessionKey},
 };
@@ -127,6 +127,10 @@ fn channel(entry: &Entry) -> Option<ChannelConfig> {
             url: fields.owned_text("url")?,
             secret: fields.owned_text("secret_env").map(SecretSource::Env),
             allow_private: fields.flag("allow_private").unwrap_or(false),
+            receipt: match fields.text("receipt") {
+                Some("status") => ReceiptProof::Status,
+                Some(_) | None => ReceiptProof::MessageId,
+            },
         },
         _ => return None,
     })

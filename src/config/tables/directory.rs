@@ -133,6 +133,14 @@ static WEBHOOK: Table = Table {
             required("url", Shape::Url, "The URL."),
         ],
         WEBHOOK_POST,
+        &[key(
+            "receipt",
+            Shape::Word {
+                accepted: &["message-id", "status"],
+                later: &[],
+            },
+            "What proves that a chat showed a message: `message_id` in the JSON of a 2xx answer, or the status alone. Default: message-id.",
+        )],
         LATER_CHANNEL_KEYS,
     ],
     rules: &[],
