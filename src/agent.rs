@@ -82,6 +82,7 @@ pub struct AgentReply {
 
 /// Tokens, as a provider counted them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 pub struct Usage {
     /// Tokens of the request.
     pub input_tokens: u64,

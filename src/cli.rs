@@ -47,7 +47,6 @@ mod schema;
 mod show;
 mod signals;
 mod simulate;
-mod standing;
 mod stats;
 mod table;
 mod transcript;

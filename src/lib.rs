@@ -35,6 +35,8 @@ pub mod session;
 pub mod store;
 #[cfg(feature = "cli")]
 pub(crate) mod wiring;
+#[cfg(feature = "http-api")]
+mod view;
 #[cfg(feature = "runtime")]
 pub mod worker;
 

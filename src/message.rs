@@ -20,6 +20,7 @@ pub use split::split;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The reply of a turn that runs in the same conversation.

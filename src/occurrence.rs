@@ -86,6 +86,7 @@ impl OccurrenceKind {
 
 /// Why a run was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Its slot came due.

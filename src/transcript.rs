@@ -10,6 +10,7 @@ use crate::{
 
 /// Who speaks in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// A person, or the prompt of a job.
@@ -134,6 +135,7 @@ pub enum Block {
 
 /// Who triggered a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TriggerSource {
     /// A person.
@@ -218,6 +220,7 @@ fn begins_with_uuid(text: &str) -> bool {
 
 /// Who may see an entry, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
     /// The chat showed it.

@@ -53,8 +53,8 @@ const LAYERS: &[&[&str]] = &[
     ],
     // L4: the shell that knows traits.
     &["session", "outbound", "worker"],
-    // L5: what makes adapters, and what a gateway holds.
-    &["wiring", "embed"],
+    // L5: JSON objects of what is known, what makes adapters, and what a gateway holds.
+    &["view", "wiring", "embed"],
     // L6: what a person or another program holds.
     &["cli", "http"],
 ];

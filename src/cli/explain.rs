@@ -19,6 +19,7 @@ use crate::{
     config::Problem,
     job::ScheduleSpec,
     schedule::{ClockChangeKind, Planner, clock_changes},
+    view,
 };
 
 mod sentence;
@@ -159,7 +160,7 @@ fn change(explained: &Explained) -> Result<Option<String>, Failure> {
 
 fn as_text(
     explained: &Explained,
-    times: &[next::preview::Start],
+    times: &[view::Start],
     screen: Screen,
 ) -> Result<String, Failure> {
     let name = screen.toned(&crate::cli::plain::line(&explained.name), Tone::Strong);
@@ -191,7 +192,7 @@ fn as_text(
     Ok(out)
 }
 
-fn as_json(explained: &Explained, times: &[next::preview::Start]) -> Result<String, Failure> {
+fn as_json(explained: &Explained, times: &[view::Start]) -> Result<String, Failure> {
     let zone = words::zone(&explained.spec.zone);
     let lints = explained.lints.iter().map(|lint| {
         json!({

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     cli::{
@@ -13,21 +13,17 @@ use crate::{
         incidents, json,
         names::unreadable,
         outcome, plain, print, reading, runtime,
-        standing::{Standing, State},
         table::{Cell, Column, Screen, Table, Tone},
         words,
     },
     clock::{Clock, SystemClock},
     directory::Chat,
-    policy::clock::AHEAD_MAX,
-    store::{IncidentRow, RunFilter, RunRow, Store, StoredJob},
+    store::Store,
+    view::{self, Listed, Standing, State, accounted_ahead},
 };
 
 #[cfg(test)]
 mod tests;
-
-/// How many of a job's newest rows are looked at for one that has ended and one that has not.
-const LOOKED_AT: u32 = 8;
 
 /// List the jobs of the database: when each runs, where, how it stands, what came last.
 #[derive(Debug, clap::Args)]
@@ -40,17 +36,6 @@ pub(super) struct Arguments {
     json: bool,
     #[command(flatten)]
     database: database::Arguments,
-}
-
-/// A job as it is listed.
-#[derive(Debug)]
-struct Listed {
-    stored: StoredJob,
-    standing: Standing,
-    /// The newest run that has ended.
-    last: Option<RunRow>,
-    /// What fails at present.
-    incidents: Vec<IncidentRow>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -83,23 +68,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 async fn load(store: &dyn Store, now: Timestamp) -> Result<Vec<Listed>, Failure> {
-    let open = incidents::load(store).await?;
-    let mut listed = Vec::new();
-    for stored in store.all_jobs().await.map_err(unreadable)? {
-        let filter = RunFilter {
-            job_id: Some(stored.job.id.clone()),
-            limit: Some(LOOKED_AT),
-            ..RunFilter::default()
-        };
-        let runs = store.runs(&filter).await.map_err(unreadable)?;
-        listed.push(Listed {
-            standing: Standing::of(&stored, &runs, now),
-            last: runs.into_iter().find(|run| run.ended_at.is_some()),
-            incidents: incidents::of_job(&open, &stored.job.id),
-            stored,
-        });
-    }
-    Ok(listed)
+    let jobs = store.all_jobs().await.map_err(unreadable)?;
+    view::list(store, jobs, now).await.map_err(unreadable)
 }
 
 fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> String {
@@ -176,43 +146,16 @@ fn ahead(jobs: &[Listed], now: Timestamp) -> String {
     ahead.collect()
 }
 
-/// Up to when slots have records ahead of the clock, where it is further than a clock may differ.
-fn accounted_ahead(stored: &StoredJob, now: Timestamp) -> Option<Timestamp> {
-    let spans = stored.state.accounted.iter().map(|span| span.until);
-    let until = spans.fold(stored.state.cursor, Timestamp::max);
-    (until.duration_since(now) > AHEAD_MAX).then_some(until)
-}
-
 fn state(standing: &Standing, now: Timestamp) -> Cell {
     let tone = match standing.state {
         State::Running | State::Queued => Tone::Strong,
         State::RetryAt(_) | State::Paused(_) => Tone::Warn,
         State::Ready | State::Disabled | State::Finished | State::Removed => Tone::Usual,
     };
-    Cell::toned(standing.state.words(now), tone)
+    Cell::toned(words::state(&standing.state, now), tone)
 }
 
 fn as_json(jobs: &[Listed], now: Timestamp) -> String {
-    let jobs: Vec<Value> = jobs
-        .iter()
-        .map(|listed| {
-            let job = &listed.stored.job;
-            json!({
-                "id": job.id,
-                "name": job.display_name(),
-                "enabled": job.enabled,
-                "schedule": words::schedule(&job.schedule),
-                "tz": job.schedule.zone,
-                "mode": json::mode(&job.mode),
-                "target": json::target(&job.mode),
-                "state": listed.standing.state.word(),
-                "paused": listed.standing.paused(),
-                "next_at": listed.standing.next_at,
-                "accounted_until": accounted_ahead(&listed.stored, now),
-                "incidents": listed.incidents.iter().map(incidents::json).collect::<Vec<_>>(),
-                "last": listed.last.as_ref().map(json::run),
-            })
-        })
-        .collect();
+    let jobs: Vec<_> = jobs.iter().map(|job| view::Job::new(job, now)).collect();
     json::text(&json!({ "jobs": jobs }))
 }

@@ -15,6 +15,7 @@ use crate::{
     job::{Job, ScheduleSpec},
     schedule::Planner,
     store::StoredJob,
+    view,
 };
 
 pub(in crate::cli) mod ad_hoc;
@@ -207,11 +208,11 @@ pub(in crate::cli) fn starts_of(
     spec: &ScheduleSpec,
     after: Timestamp,
     count: usize,
-) -> Result<Vec<preview::Start>, Failure> {
+) -> Result<Vec<view::Start>, Failure> {
     let planner = Planner::new(spec, after)
         .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
-    let begin = preview::begin(spec, None, after);
-    Ok(preview::starts(&planner, None, &[], (begin, after), count))
+    let begin = view::begin(spec, None, after);
+    Ok(view::starts(&planner, None, &[], (begin, after), count))
 }
 
 pub(in crate::cli) fn left_out_note(

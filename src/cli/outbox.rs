@@ -1,7 +1,7 @@
 //! `chatcron outbox`: messages on their way, and a person's word about those in doubt.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     cli::{
@@ -20,6 +20,7 @@ use crate::{
     message::{Destination, PartState},
     outbound::posting_note,
     store::{OutboxRow, OutboxScope, Resolution, Store, StoreError},
+    view::Part,
 };
 
 #[cfg(test)]
@@ -152,7 +153,7 @@ async fn list(arguments: &Arguments, now: Timestamp) -> Result<String, Failure> 
     };
     let rows = store.outbox(scope).await.map_err(unreadable)?;
     if arguments.json {
-        let parts: Vec<Value> = rows.iter().map(json::part).collect();
+        let parts: Vec<Part> = rows.iter().map(Part::from).collect();
         return Ok(json::text(&json!({ "parts": parts })));
     }
     Ok(render(&rows, now, Screen::of_stdout()))
@@ -198,7 +199,7 @@ async fn show_one(show: &Show, now: Timestamp) -> Result<String, Failure> {
     let store = show.place.open().await?;
     let row = part(&*store, show.id).await?;
     if show.json {
-        return Ok(json::text(&json::part(&row)));
+        return Ok(json::text(&Part::from(&row)));
     }
     let jobs = store.all_jobs().await.map_err(unreadable)?;
     let zone = words::common_zone(jobs.iter().map(|stored| &stored.job));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     cli::{
@@ -22,6 +22,7 @@ use crate::{
     ids::{JobId, RunId},
     occurrence::SkipReason,
     store::{RangeRow, RunFilter, RunRow, Store},
+    view::{Run, RunState, Stretch},
 };
 
 pub(in crate::cli) mod detail;
@@ -41,7 +42,7 @@ pub(super) struct Arguments {
     of_job: Option<String>,
     /// In this state only; may be given several times.
     #[arg(long, value_name = "STATE", conflicts_with = "run",
-          value_parser = clap::builder::PossibleValuesParser::new(STATES))]
+          value_parser = clap::builder::PossibleValuesParser::new(RunState::ALL.map(RunState::as_str)))]
     state: Vec<String>,
     /// Slots only that passed while nothing could start them: skipped as missed or superseded.
     #[arg(long, conflicts_with_all = ["run", "state"])]
@@ -63,18 +64,6 @@ pub(super) struct Arguments {
     #[command(flatten)]
     place: Place,
 }
-
-/// The states of a run, and of a slot that did not become one.
-const STATES: [&str; 8] = [
-    "waiting",
-    "queued",
-    "running",
-    "backoff",
-    "done",
-    "failed",
-    "cancelled",
-    "skipped",
-];
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,17 +178,17 @@ async fn zones(store: &dyn Store, lines: &[Line]) -> Result<BTreeMap<JobId, Stri
 }
 
 fn as_json(lines: &[Line]) -> String {
-    let runs: Vec<Value> = lines
+    let runs: Vec<Run> = lines
         .iter()
         .filter_map(|line| match line {
-            Line::Run(run) => Some(json::run(run)),
+            Line::Run(run) => Some(Run::from(&**run)),
             Line::Range(_) => None,
         })
         .collect();
-    let skipped: Vec<Value> = lines
+    let skipped: Vec<Stretch> = lines
         .iter()
         .filter_map(|line| match line {
-            Line::Range(range) => Some(json::range(range)),
+            Line::Range(range) => Some(Stretch::from(range)),
             Line::Run(_) => None,
         })
         .collect();

@@ -1,7 +1,6 @@
 //! `chatcron transcript`: what a chat showed, in order, and who said it.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::{
     cli::{
@@ -18,7 +17,8 @@ use crate::{
     clock::{Clock, SystemClock},
     replay::Family,
     store::WindowOf,
-    transcript::{Entry, TriggerSource},
+    transcript::Entry,
+    view,
 };
 
 mod request;
@@ -100,37 +100,11 @@ async fn load(arguments: &Arguments) -> Result<Transcript, Failure> {
 }
 
 fn as_json(transcript: &Transcript) -> String {
-    let entries: Vec<Value> = transcript.entries.iter().map(entry).collect();
-    json::text(&json!({
-        "chat": transcript.session.chat.as_ref().map(|chat| &chat.name),
-        "session_key": transcript.session.key,
-        "entries": entries,
-    }))
-}
-
-fn entry(entry: &Entry) -> Value {
-    let from = &entry.provenance;
-    json!({
-        "seq": entry.seq,
-        "generation": entry.generation,
-        "role": entry.role,
-        "text": entry.content.text(),
-        "content": entry.content,
-        "framed": entry.framed,
-        "visibility": entry.visibility,
-        "created_at": entry.created_at,
-        "shown_at": entry.shown_at,
-        "channel_message_id": entry.channel_message_id,
-        "trigger_source": from.trigger_source,
-        "is_automated": from.trigger_source.map(TriggerSource::is_automated),
-        "origin": from.origin,
-        "posted_by_job": from.posted_by_job,
-        "posting_note": from.posting_note,
-        "sender_display": from.sender_display,
-        "sender_id_raw": from.sender_id_raw,
-        "turn_id": from.turn_id,
-        "run_id": from.run_id,
-        "attempt": from.attempt,
-        "idempotency_key": from.idempotency_key,
-    })
+    let chat = transcript.session.chat.as_ref().map(|chat| &chat.name);
+    let entries = &transcript.entries;
+    json::text(&view::Transcript::new(
+        chat,
+        &transcript.session.key,
+        entries,
+    ))
 }

@@ -1,17 +1,16 @@
-//! Times, spans, schedules and places in words.
+//! Times, spans and places in words.
 
-use jiff::{
-    SignedDuration, Timestamp,
-    civil::{DateTime, Time, Weekday},
-    tz::{self, TimeZone},
-};
+use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 
 use crate::{
     directory::Chat,
     ids::ChatName,
-    job::{Deliver, Job, Mode, ScheduleSpec, Weekdays, When},
+    job::{Deliver, Job, Mode},
     message::{ChatAddress, Destination},
+    view::State,
 };
+
+pub(super) use crate::view::{clock, exact, schedule, with_offset, zone};
 
 #[cfg(test)]
 mod tests;
@@ -37,26 +36,6 @@ pub(super) fn span(duration: SignedDuration) -> String {
     }
 }
 
-/// A span that was written or measured, without anything left out: `9.1 s`, `1 min 30 s`.
-pub(super) fn exact(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs();
-    if seconds < 10 && duration.subsec_millis() >= 100 {
-        return format!("{seconds}.{} s", duration.subsec_millis() / 100);
-    }
-    let mut rest = seconds;
-    let mut parts = Vec::new();
-    for (unit, length) in [("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)] {
-        if rest >= length {
-            parts.push(format!("{} {unit}", rest / length));
-            rest %= length;
-        }
-    }
-    if parts.is_empty() {
-        return String::from("0 s");
-    }
-    parts.join(" ")
-}
-
 /// `in 12 h`, `3 min ago`, `now`.
 pub(super) fn from_now(at: Timestamp, now: Timestamp) -> String {
     let distance = now.duration_until(at);
@@ -67,11 +46,6 @@ pub(super) fn from_now(at: Timestamp, now: Timestamp) -> String {
     } else {
         format!("in {}", span(distance))
     }
-}
-
-/// The zone of this name; UTC where the zone data in use has none.
-pub(super) fn zone(name: &str) -> TimeZone {
-    tz::db().get(name).unwrap_or(TimeZone::UTC)
 }
 
 /// The zone in which times are told that belong to no one job: that of most jobs.
@@ -87,16 +61,6 @@ pub(super) fn common_zone<'a>(jobs: impl Iterator<Item = &'a Job>) -> String {
 /// `Tue 2026-12-01 08:00`.
 pub(super) fn dated(at: DateTime) -> String {
     format!("{} {}", at.strftime("%a %Y-%m-%d"), clock(at.time()))
-}
-
-/// `08:00`, or `08:00:30`.
-pub(super) fn clock(time: Time) -> String {
-    let form = if time.second() == 0 {
-        "%H:%M"
-    } else {
-        "%H:%M:%S"
-    };
-    time.strftime(form).to_string()
 }
 
 /// A moment as it is told now: `today 08:00`, `Sat 07:00`, `2026-11-20 07:00`.
@@ -120,98 +84,6 @@ fn day(at: DateTime, now: Timestamp, zone: &TimeZone) -> String {
         -6..=6 => at.strftime("%a").to_string(),
         _ => at.date().to_string(),
     }
-}
-
-/// An instant with the offset of its zone, for programs.
-pub(super) fn with_offset(at: Timestamp, zone: &TimeZone) -> String {
-    at.display_with_offset(zone.to_offset(at)).to_string()
-}
-
-/// A schedule with its zone and bounds.
-pub(super) fn schedule(spec: &ScheduleSpec) -> String {
-    let zone = &spec.zone;
-    let mut text = match &spec.when {
-        When::Daily { times, days } => {
-            let times: Vec<String> = times.iter().map(|time| clock(*time)).collect();
-            format!("{} at {} ({zone})", weekdays(*days), times.join(", "))
-        }
-        When::Cron(expression) => format!("cron {expression} ({zone})"),
-        When::Every { period, anchor } => {
-            let counted = anchor.map(|anchor| {
-                let local = anchor.to_zoned_datetime(self::zone(zone)).datetime();
-                format!(", counted from {} {}", local.date(), clock(local.time()))
-            });
-            let needs_zone = counted.is_some()
-                || spec.from.is_some()
-                || spec.until.is_some()
-                || !spec.exclude.is_empty();
-            let named = if needs_zone {
-                format!(" ({zone})")
-            } else {
-                String::new()
-            };
-            format!(
-                "every {}{}{named}",
-                exact(*period),
-                counted.unwrap_or_default()
-            )
-        }
-        When::At(at) => format!("once, {} {} ({zone})", at.date(), clock(at.time())),
-    };
-    let bound = |at: DateTime| {
-        if at.time() == Time::midnight() {
-            at.date().to_string()
-        } else {
-            format!("{} {}", at.date(), clock(at.time()))
-        }
-    };
-    if let Some(from) = spec.from {
-        text.push_str(&format!(", from {}", bound(from)));
-    }
-    if let Some(until) = spec.until {
-        text.push_str(&format!(", until {}", bound(until)));
-    }
-    match &spec.exclude[..] {
-        [] => {}
-        [one] => text.push_str(&format!(", not on {one}")),
-        more => text.push_str(&format!(", not on {} dates", more.len())),
-    }
-    if spec.jitter.is_positive() {
-        text.push_str(&format!(", up to {} later", exact(spec.jitter)));
-    }
-    text
-}
-
-/// `every day`, `mon-fri`, `sat, sun`.
-fn weekdays(days: Weekdays) -> String {
-    if days == Weekdays::ALL {
-        return String::from("every day");
-    }
-    const WEEK: [(Weekday, &str); 7] = [
-        (Weekday::Monday, "mon"),
-        (Weekday::Tuesday, "tue"),
-        (Weekday::Wednesday, "wed"),
-        (Weekday::Thursday, "thu"),
-        (Weekday::Friday, "fri"),
-        (Weekday::Saturday, "sat"),
-        (Weekday::Sunday, "sun"),
-    ];
-    let mut stretches: Vec<Vec<&str>> = Vec::new();
-    let mut follows = false;
-    for (day, name) in WEEK {
-        let named = days.contains(day);
-        match stretches.last_mut() {
-            Some(stretch) if named && follows => stretch.push(name),
-            Some(_) | None if named => stretches.push(vec![name]),
-            Some(_) | None => {}
-        }
-        follows = named;
-    }
-    let spelled = stretches.iter().map(|stretch| match stretch[..] {
-        [first, _, .., last] => format!("{first}-{last}"),
-        _ => stretch.join(", "),
-    });
-    spelled.collect::<Vec<_>>().join(", ")
 }
 
 /// Where a job's turn lives and where its result shows: `background -> me (telegram 5550001)`.
@@ -275,5 +147,19 @@ pub(super) fn counted(count: impl Into<u64>, noun: &str) -> String {
     match count.into() {
         1 => format!("1 {noun}"),
         count => format!("{count} {noun}s"),
+    }
+}
+
+/// What a job is doing, in words.
+pub(super) fn state(state: &State, now: Timestamp) -> String {
+    match state {
+        State::Queued => String::from("waits for its turn"),
+        State::RetryAt(at) => format!("tries again {}", from_now(*at, now)),
+        State::Ready
+        | State::Running
+        | State::Paused(_)
+        | State::Disabled
+        | State::Finished
+        | State::Removed => state.word().to_owned(),
     }
 }

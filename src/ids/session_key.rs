@@ -13,6 +13,7 @@ use super::{JobId, OccurrenceId};
 
 /// What sort of chat an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ChatKind {
     /// One person.

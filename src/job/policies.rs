@@ -88,6 +88,7 @@ fn is_usual_late_after(value: &SignedDuration) -> bool {
 
 /// What happens to slots that passed while nothing could start them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CatchUp {
     /// The newest one inside the window runs; the others are skipped.
@@ -101,6 +102,7 @@ pub enum CatchUp {
 
 /// What a slot does that meets an active run of the same job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlap {
     /// It is skipped.
@@ -147,6 +149,7 @@ impl Retry {
 
 /// What happens to a run whose process died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnInterrupt {
     /// It is tried again, as long as it has attempts left.
@@ -157,6 +160,7 @@ pub enum OnInterrupt {
 
 /// What happens to a part of which nobody can say whether the chat showed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnUnknown {
     /// It stays `unknown` until a person settles it; never a silent second copy.

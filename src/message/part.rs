@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The states of a part; *settled* is neither `pending` nor `sending`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PartState {
     /// No attempt is in doubt and none is under way; it will be tried.

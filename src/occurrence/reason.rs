@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a slot did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// The job was paused.

@@ -83,6 +83,7 @@ pub struct RunRow {
 
 /// How the parts of a run's messages stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 pub struct DeliveryCounts {
     /// Shown.
     pub confirmed: u32,
@@ -151,6 +152,7 @@ pub struct RunFilter {
 
 /// How much a diagnostic matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Worth knowing.

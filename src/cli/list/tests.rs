@@ -1,8 +1,11 @@
+use serde_json::Value;
+
 use super::*;
 use crate::{
     cli::samples::{at, chat, failed, incident, now, run, stored},
     occurrence::{OccurrenceRef, Slot},
     policy::{ActiveRun, Pause, Phase},
+    store::{RunRow, StoredJob},
 };
 
 fn listed(stored: StoredJob, runs: Vec<RunRow>) -> Listed {

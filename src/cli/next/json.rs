@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use crate::{
     cli::{json, words},
     config::BadJob,
+    view::{self, Start},
 };
 
-use super::preview::{CountedFrom, Preview, Start, Stop};
+use super::preview::{CountedFrom, Preview, Stop};
 
 /// One object for a schedule that is given on the command line.
 pub(super) fn ad_hoc(preview: &Preview<'_>) -> String {
@@ -60,8 +61,8 @@ fn of_job(preview: &Preview<'_>) -> Value {
         "finished": matches!(preview.stop, Some(Stop::MaxRuns(_))),
         "schedule": preview.schedule,
         "tz": preview.tz,
-        "mode": job.map(|job| json::mode(&job.mode)),
-        "target": job.map(|job| json::target(&job.mode)),
+        "mode": job.map(|job| view::mode_word(&job.mode)),
+        "target": job.map(|job| view::Target::from(&job.mode)),
         "counted_from": counted_from,
         "times": preview.times.iter().map(|start| self::start(preview, start)).collect::<Vec<_>>(),
         "clock_change": preview.change.as_ref().map(|change| json!({

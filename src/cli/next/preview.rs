@@ -1,17 +1,14 @@
 //! What `next` finds out about one schedule: pure, from the job and what is stored of it.
 
-use std::collections::BTreeMap;
-
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
     cli::{Exit, failure::Failure, words},
-    ids::JobId,
     job::{Job, ScheduleSpec, When},
-    occurrence::{Cause, Slot},
     policy::{Pause, WaitingSlot},
     schedule::{Planner, ScheduleError},
     store::StoredJob,
+    view::{Start, begin, starts},
 };
 
 use super::{
@@ -71,15 +68,6 @@ pub(super) enum Stop {
     Disabled,
     Paused(Pause),
     MaxRuns(u32),
-}
-
-/// One start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Start {
-    pub(in crate::cli) at: Timestamp,
-    pub(in crate::cli) nominal: Timestamp,
-    pub(in crate::cli) slot: Slot,
-    pub(in crate::cli) note: Option<String>,
 }
 
 impl<'a> Preview<'a> {
@@ -170,67 +158,4 @@ fn stop(job: &Job, history: Option<&History>) -> Option<Stop> {
     }
     let max_runs = job.policies.max_runs?;
     (history.started_runs >= max_runs).then_some(Stop::MaxRuns(max_runs))
-}
-
-/// The nominal after which a slot may start after `after`: with jitter a slot before `after` may be
-/// drawn to start behind it, but none before the job was first seen.
-pub(in crate::cli) fn begin(
-    spec: &ScheduleSpec,
-    seen: Option<Timestamp>,
-    after: Timestamp,
-) -> Timestamp {
-    let first = match (&spec.when, seen) {
-        (_, Some(seen)) => seen.min(after),
-        (When::Every { anchor: None, .. }, None) => after,
-        (_, None) => Timestamp::MIN,
-    };
-    let drawn = after.checked_sub(spec.jitter).unwrap_or(Timestamp::MIN);
-    drawn.max(first)
-}
-
-/// The first `count` starts after `after`, of slots after `begin`. A slot that has been drawn into
-/// the store keeps what was drawn.
-pub(in crate::cli) fn starts(
-    planner: &Planner,
-    job: Option<&JobId>,
-    waiting: &[WaitingSlot],
-    (begin, after): (Timestamp, Timestamp),
-    count: usize,
-) -> Vec<Start> {
-    let mut drawn: BTreeMap<&Slot, &WaitingSlot> =
-        waiting.iter().map(|slot| (&slot.slot, slot)).collect();
-    let planned: Vec<Start> = planner
-        .firing_between(begin, Timestamp::MAX)
-        .map(|planned| {
-            let slot = planner.slot(&planned);
-            let at = match (drawn.remove(&slot), job) {
-                (Some(waiting), _) => waiting.fire_at,
-                (None, Some(job)) => planner.fire_at(job, &planned),
-                (None, None) => planned.nominal,
-            };
-            Start {
-                at,
-                nominal: planned.nominal,
-                slot,
-                note: planner.note(&planned),
-            }
-        })
-        .filter(|start| start.at > after)
-        .take(count)
-        .collect();
-    let mut starts: Vec<Start> = drawn
-        .into_values()
-        .filter(|waiting| waiting.fire_at > after)
-        .map(|waiting| Start {
-            at: waiting.fire_at,
-            nominal: waiting.nominal,
-            slot: waiting.slot.clone(),
-            note: (waiting.cause == Cause::CatchUp)
-                .then(|| String::from("catches up on a missed slot")),
-        })
-        .chain(planned)
-        .collect();
-    starts.sort_by_key(|start| start.at);
-    starts.truncate(count);
-    starts
 }

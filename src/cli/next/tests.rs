@@ -1,7 +1,8 @@
 use super::{
-    preview::{CountedFrom, Start, Stop},
+    preview::{CountedFrom, Stop},
     *,
 };
+use crate::view::Start;
 use crate::{
     cli::samples::{at, now, stored},
     job::When,

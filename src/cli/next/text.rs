@@ -2,15 +2,18 @@
 
 use jiff::tz::TimeZone;
 
-use crate::cli::{
-    plain,
-    table::{Cell, Column, Screen, Table, Tone},
-    words,
+use crate::{
+    cli::{
+        plain,
+        table::{Cell, Column, Screen, Table, Tone},
+        words,
+    },
+    view::Start,
 };
 
 use super::{
     Question,
-    preview::{CountedFrom, Preview, Start, Stop},
+    preview::{CountedFrom, Preview, Stop},
 };
 
 /// Every schedule with its times, and the clock changes of their zones at the end.

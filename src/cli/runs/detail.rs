@@ -1,7 +1,6 @@
 //! Everything about one run.
 
 use jiff::Timestamp;
-use serde_json::json;
 
 use crate::{
     cli::{
@@ -14,16 +13,14 @@ use crate::{
         words,
     },
     ids::RunId,
-    store::{AttemptRow, DiagnosticRow, Level, OutboxRow, RunFilter, RunRow, Store},
+    store::{DiagnosticRow, Level, Store},
+    view::{self, RunDetail, RunRows},
 };
 
 /// What is known of a run.
 #[derive(Debug)]
 pub(super) struct Detail {
-    pub(super) run: RunRow,
-    pub(super) attempts: Vec<AttemptRow>,
-    pub(super) diagnostics: Vec<DiagnosticRow>,
-    pub(super) parts: Vec<OutboxRow>,
+    pub(super) rows: RunRows,
     pub(super) zone: String,
 }
 
@@ -32,61 +29,49 @@ pub(super) struct Detail {
 /// # Errors
 /// Where there is no such run, or the store cannot be read.
 pub(super) async fn load(store: &dyn Store, id: RunId) -> Result<Detail, Failure> {
-    let filter = RunFilter {
-        run_id: Some(id),
-        ..RunFilter::default()
-    };
-    let runs = store.runs(&filter).await.map_err(unreadable)?;
-    let Some(run) = runs.into_iter().next() else {
+    let Some(rows) = view::run(store, id).await.map_err(unreadable)? else {
         let message = format!("there is no run {id} in the database");
         return Err(Failure::new(Exit::CannotRead, message)
             .help("`chatcron runs` lists them; old ones are pruned as `[retention]` says"));
     };
     let jobs = store
-        .jobs(std::slice::from_ref(&run.job_id))
+        .jobs(std::slice::from_ref(&rows.run.job_id))
         .await
         .map_err(unreadable)?;
     Ok(Detail {
-        attempts: store.attempts(id).await.map_err(unreadable)?,
-        diagnostics: store.diagnostics(id).await.map_err(unreadable)?,
-        parts: store.run_parts(id).await.map_err(unreadable)?,
         zone: words::common_zone(jobs.iter().map(|stored| &stored.job)),
-        run,
+        rows,
     })
 }
 
 impl Detail {
     pub(super) fn json(&self) -> String {
-        json::text(&json!({
-            "run": json::run(&self.run),
-            "attempts": self.attempts.iter().map(json::attempt).collect::<Vec<_>>(),
-            "diagnostics": self.diagnostics.iter().map(json::diagnostic).collect::<Vec<_>>(),
-            "parts": self.parts.iter().map(json::part).collect::<Vec<_>>(),
-        }))
+        json::text(&RunDetail::from(&self.rows))
     }
 
     pub(super) fn render(&self, now: Timestamp, screen: Screen) -> String {
         let id = self
+            .rows
             .run
             .run_id
             .map_or_else(String::new, |id| id.to_string());
-        let title = format!("run {id} of {}", self.run.job_id);
+        let title = format!("run {id} of {}", self.rows.run.job_id);
         let mut out = format!("{}\n", screen.toned(&title, Tone::Strong));
         out.push_str(&self.facts(now, screen));
         out.push_str(&self.attempts(now, screen));
-        if !self.diagnostics.is_empty() {
+        if !self.rows.diagnostics.is_empty() {
             out.push_str("worth knowing\n");
-            out.push_str(&diagnostics(&self.diagnostics, screen));
+            out.push_str(&diagnostics(&self.rows.diagnostics, screen));
         }
-        if !self.parts.is_empty() {
+        if !self.rows.parts.is_empty() {
             out.push_str("messages\n");
-            out.push_str(&parts::table(&self.parts, now, screen));
+            out.push_str(&parts::table(&self.rows.parts, now, screen));
         }
         out
     }
 
     fn facts(&self, now: Timestamp, screen: Screen) -> String {
-        let run = &self.run;
+        let run = &self.rows.run;
         let zone = words::zone(&self.zone);
         let mut table = Table::new([Column::Left, Column::Breaks]).indent(2);
         let slot = run.slot.as_ref().map_or_else(
@@ -113,7 +98,7 @@ impl Detail {
     }
 
     fn attempts(&self, now: Timestamp, screen: Screen) -> String {
-        if self.attempts.is_empty() {
+        if self.rows.attempts.is_empty() {
             return String::from("no attempt was made\n");
         }
         let zone = words::zone(&self.zone);
@@ -125,7 +110,7 @@ impl Detail {
             Column::Breaks,
         ])
         .indent(2);
-        for attempt in &self.attempts {
+        for attempt in &self.rows.attempts {
             let took = match attempt.ended_at {
                 Some(end) => words::exact(attempt.started_at.duration_until(end)),
                 None => format!(

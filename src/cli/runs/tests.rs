@@ -1,9 +1,11 @@
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::{detail::Detail, *};
 use crate::{
     cli::samples::{HOSTILE, assert_harmless, at, failed, job_id, now, part, range, run},
     store::{AttemptRow, DiagnosticRow, Level},
+    view::RunRows,
 };
 
 fn sample() -> Vec<Line> {
@@ -108,25 +110,27 @@ fn since_is_told_in_many_ways() {
 #[test]
 fn a_run_is_shown_with_its_attempts_messages_and_warnings() {
     let detail = Detail {
-        run: RunRow {
-            output: Some(format!("fine\n{HOSTILE}")),
-            ..failed(39, "report", "2026-11-30T06:00:00Z", HOSTILE)
+        rows: RunRows {
+            run: RunRow {
+                output: Some(format!("fine\n{HOSTILE}")),
+                ..failed(39, "report", "2026-11-30T06:00:00Z", HOSTILE)
+            },
+            attempts: vec![AttemptRow {
+                attempt: 1,
+                started_at: at("2026-11-30T06:00:00Z"),
+                ended_at: Some(at("2026-11-30T06:01:30Z")),
+                result: Some("failed:transient".to_owned()),
+                error: Some("model overloaded".to_owned()),
+                effects_at: Some(at("2026-11-30T06:01:00Z")),
+            }],
+            diagnostics: vec![DiagnosticRow {
+                level: Level::Warn,
+                code: "part-unknown".to_owned(),
+                message: "nobody knows whether part 97 was shown".to_owned(),
+                recorded_at: now(),
+            }],
+            parts: vec![part(97, HOSTILE)],
         },
-        attempts: vec![AttemptRow {
-            attempt: 1,
-            started_at: at("2026-11-30T06:00:00Z"),
-            ended_at: Some(at("2026-11-30T06:01:30Z")),
-            result: Some("failed:transient".to_owned()),
-            error: Some("model overloaded".to_owned()),
-            effects_at: Some(at("2026-11-30T06:01:00Z")),
-        }],
-        diagnostics: vec![DiagnosticRow {
-            level: Level::Warn,
-            code: "part-unknown".to_owned(),
-            message: "nobody knows whether part 97 was shown".to_owned(),
-            recorded_at: now(),
-        }],
-        parts: vec![part(97, HOSTILE)],
         zone: "Europe/Berlin".to_owned(),
     };
     let text = detail.render(now(), Screen::wide(None));

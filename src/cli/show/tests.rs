@@ -1,7 +1,11 @@
+use serde_json::{Value, json};
+
 use super::*;
 use crate::{
     cli::samples::{HOSTILE, assert_harmless, chat, incident, now, range, run, stored},
-    store::Level,
+    ids::RunId,
+    store::{DiagnosticRow, IncidentRow, Level},
+    view::{Standing, upcoming},
 };
 
 fn sample() -> Shown {
@@ -13,7 +17,7 @@ fn sample() -> Shown {
     Shown {
         chats: vec![chat("me")],
         standing: Standing::of(&stored, &runs, now()),
-        times: standing::upcoming(&stored, now(), 2),
+        times: upcoming(&stored, now(), 2),
         skipped: vec![range(
             "budget",
             "2026-11-28T07:00:00Z",

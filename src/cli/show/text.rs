@@ -6,15 +6,13 @@ use crate::{
     cli::{
         incidents, plain,
         runs::{Line, detail, lines},
-        standing::State,
         table::{Cell, Column, Screen, Table, Tone},
         words,
     },
     job::{CatchUp, Job, Mode, OnInterrupt, OnUnknown, Overlap, Policies},
     store::{DiagnosticRow, JobSource, StoredJob},
+    view::{RUNS_SHOWN, Shown, State},
 };
-
-use super::Shown;
 
 pub(super) fn render(shown: &Shown, now: Timestamp, screen: Screen) -> String {
     let job = &shown.stored.job;
@@ -28,7 +26,7 @@ pub(super) fn render(shown: &Shown, now: Timestamp, screen: Screen) -> String {
     let all = crate::cli::runs::interleaved(
         shown.runs.clone(),
         shown.skipped.clone(),
-        usize::try_from(super::RUNS_SHOWN).unwrap_or(usize::MAX),
+        usize::try_from(RUNS_SHOWN).unwrap_or(usize::MAX),
     );
     if all.is_empty() {
         out.push_str("it has not run yet\n");
@@ -121,7 +119,7 @@ fn state(shown: &Shown, now: Timestamp) -> Cell {
         State::Finished => String::from("finished: nothing comes any more"),
         State::Removed => String::from("removed; its history is kept"),
         other @ (State::Ready | State::Running | State::Queued | State::RetryAt(_)) => {
-            other.words(now)
+            words::state(other, now)
         }
     };
     let started = u64::from(stored.state.started_runs);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::{failure::Failure, json, words},
     simulate::{JobTotals, Peak},
+    view,
 };
 
 use super::{Case, Outcome, changes, expectations};
@@ -86,7 +87,7 @@ fn of_job(totals: &JobTotals, case: &Case<'_>) -> Value {
     json!({
         "id": totals.job_id,
         "schedule": job.map(|job| words::schedule(&job.schedule)),
-        "target": job.map(|job| json::target(&job.mode)),
+        "target": job.map(|job| view::Target::from(&job.mode)),
         "occurrences": totals.occurrences(),
         "starts": totals.starts,
         "caught_up": totals.caught_up,

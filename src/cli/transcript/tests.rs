@@ -1,3 +1,4 @@
+use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;

@@ -1,7 +1,7 @@
-use jiff::civil;
+use jiff::civil::{self, Weekday};
 
 use super::*;
-use crate::job::WebhookTarget;
+use crate::job::{ScheduleSpec, WebhookTarget, Weekdays, When};
 
 fn seconds(seconds: i64) -> SignedDuration {
     SignedDuration::from_secs(seconds)

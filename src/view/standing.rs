@@ -1,28 +1,24 @@
 //! How a stored job stands, and when it runs next.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
-
 use crate::{
-    cli::{
-        next::preview::{Start, begin, starts},
-        words,
-    },
     policy::{Pause, Phase},
     schedule::Planner,
     store::{RunRow, StoredJob},
 };
+use jiff::Timestamp;
+
+use super::{Start, begin, starts};
 
 /// How a job stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Standing {
-    pub(super) state: State,
-    pub(super) next_at: Option<Timestamp>,
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    pub(crate) next_at: Option<Timestamp>,
 }
 
 /// What a job is doing, or why it does nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     /// It waits for its next slot.
     Ready,
     /// An attempt is under way.
@@ -40,7 +36,7 @@ pub(super) enum State {
 
 impl Standing {
     /// How the job stands; `runs` are its newest ones.
-    pub(super) fn of(stored: &StoredJob, runs: &[RunRow], now: Timestamp) -> Self {
+    pub(crate) fn of(stored: &StoredJob, runs: &[RunRow], now: Timestamp) -> Self {
         let next_at = upcoming(stored, now, 1).first().map(|start| start.at);
         let is = |state: &str| runs.iter().any(|run| run.state == state);
         let backoff = stored.state.active.iter().find_map(|run| match run.phase {
@@ -68,23 +64,23 @@ impl Standing {
     }
 
     /// Since when and why it is paused.
-    pub(super) fn paused(&self) -> Value {
+    pub(crate) fn paused(&self) -> Option<&Pause> {
         match &self.state {
-            State::Paused(pause) => json!({ "since": pause.since, "reason": pause.reason }),
+            State::Paused(pause) => Some(pause),
             State::Ready
             | State::Running
             | State::Queued
             | State::RetryAt(_)
             | State::Disabled
             | State::Finished
-            | State::Removed => Value::Null,
+            | State::Removed => None,
         }
     }
 }
 
 impl State {
     /// The word for programs.
-    pub(super) fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Ready => "ready",
             Self::Running => "running",
@@ -96,25 +92,11 @@ impl State {
             Self::Removed => "removed",
         }
     }
-
-    /// The words for people.
-    pub(super) fn words(&self, now: Timestamp) -> String {
-        match self {
-            Self::Queued => String::from("waits for its turn"),
-            Self::RetryAt(at) => format!("tries again {}", words::from_now(*at, now)),
-            Self::Ready
-            | Self::Running
-            | Self::Paused(_)
-            | Self::Disabled
-            | Self::Finished
-            | Self::Removed => self.word().to_owned(),
-        }
-    }
 }
 
 /// The next starts of a stored job; none of one that is paused, disabled, removed or has run as
 /// often as it may.
-pub(super) fn upcoming(stored: &StoredJob, now: Timestamp, count: usize) -> Vec<Start> {
+pub(crate) fn upcoming(stored: &StoredJob, now: Timestamp, count: usize) -> Vec<Start> {
     let job = &stored.job;
     let left = job.policies.max_runs.map_or(usize::MAX, |max| {
         usize::try_from(max.saturating_sub(stored.state.started_runs)).unwrap_or(usize::MAX)
