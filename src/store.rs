@@ -13,6 +13,7 @@ use crate::{
     audit::AuditReport,
     directory::{Chat, Retention},
     ids::{Epoch, JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
+    message::PartState,
     policy::LaneQueue,
     transcript::Entry,
 };
@@ -43,8 +44,8 @@ pub use outbox_rows::{
     Sent, SentBy, ToolSend,
 };
 pub use run_rows::{
-    AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeRow, RunFilter,
-    RunRow,
+    AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeCursor,
+    RangeRow, RunCursor, RunFilter, RunRow,
 };
 pub use session_rows::{
     ClaimedTurn, EntryDraft, InboundMessage, TurnCount, TurnEnd, TurnResult, TurnRow, WindowOf,
@@ -273,6 +274,16 @@ pub trait Store: Send + Sync + 'static {
         window: WindowOf,
     ) -> Result<Vec<Entry>, StoreError>;
 
+    /// The same in pages from the end: at most `limit` rows, oldest first, that stand before this
+    /// place (generation and seq), or at the end.
+    async fn transcript_before(
+        &self,
+        session: &SessionKey,
+        window: WindowOf,
+        before: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError>;
+
     /// How many turns of each session were begun by whom, by session key and trigger. A run counts
     /// once, however many attempts it had; a person's message counts when its turn has begun.
     async fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError>;
@@ -298,6 +309,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Parts that are not settled or `unknown` (or all with `include_settled`), oldest first.
     async fn outbox(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError>;
+
+    /// How many parts are in each state that needs something: `pending`, `sending`, `unknown`,
+    /// `failed`.
+    async fn open_parts(&self) -> Result<Vec<(PartState, u64)>, StoreError>;
 
     /// Settles an `unknown` part by a person's word; written at the lane's next turn boundary.
     async fn resolve_part(
@@ -364,8 +379,12 @@ pub struct LaneLimits {
 pub enum OutboxScope {
     /// Those that need something: not settled, `unknown`, or `failed`.
     Open,
+    /// The same, those behind this one, at most so many.
+    OpenAfter(PartId, usize),
     /// All of them.
     All,
+    /// All of them, newest first: those before this one, at most so many.
+    AllBefore(PartId, usize),
     /// One part.
     One(PartId),
     /// One message.

@@ -44,6 +44,8 @@ mod lanes;
 mod ledger;
 #[path = "store/old_database.rs"]
 mod old_database;
+#[path = "store/pages.rs"]
+mod pages;
 #[path = "store/parts.rs"]
 mod parts;
 #[path = "store/people.rs"]
@@ -238,6 +240,11 @@ facts! {
         a_retry_brings_back_the_rest_of_the_message,
         a_cancelled_part_takes_the_rest_with_it,
         the_open_outbox_lists_what_needs_something;
+    pages:
+        runs_come_in_pages_without_a_gap,
+        skipped_stretches_come_in_pages_without_a_gap,
+        a_transcript_is_read_from_its_end_in_pages,
+        the_outbox_comes_in_pages_and_is_counted;
     workers:
         a_new_worker_finds_what_was_under_way,
         other_zone_data_makes_every_job_look_again,

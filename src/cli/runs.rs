@@ -136,7 +136,6 @@ async fn list(store: &dyn Store, arguments: &Arguments, now: Timestamp) -> Resul
         .transpose()?;
     let filter = RunFilter {
         job_id: job.map(|stored| stored.job.id),
-        run_id: None,
         since,
         states: arguments.state.clone(),
         skipped_as: if arguments.missed {
@@ -146,6 +145,7 @@ async fn list(store: &dyn Store, arguments: &Arguments, now: Timestamp) -> Resul
         },
         // One more tells whether there are more.
         limit: Some(arguments.limit.saturating_add(1)),
+        ..RunFilter::default()
     };
     let runs = store.runs(&filter).await.map_err(unreadable)?;
     let ranges = store.ranges(&filter).await.map_err(unreadable)?;

@@ -55,6 +55,7 @@ pub(super) fn destination(name: &str) -> Destination {
 pub(super) fn run(id: i64, job: &str, nominal: &str) -> RunRow {
     let nominal_at = at(nominal);
     RunRow {
+        occurrence_id: crate::ids::OccurrenceId(id),
         run_id: Some(RunId(id)),
         job_id: job_id(job),
         slot: Some(Slot::from_text(nominal)),

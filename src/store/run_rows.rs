@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     agent::Usage,
-    ids::{Epoch, JobId, PartId, RunId, SessionKey, TurnId},
+    ids::{Epoch, JobId, OccurrenceId, PartId, RunId, SessionKey, TurnId},
     job::Job,
     message::Destination,
     occurrence::{Cause, OccurrenceRef, SkipReason, Slot},
@@ -27,7 +27,7 @@ pub struct ClaimedRun {
     /// What it executes.
     pub occurrence: OccurrenceRef,
     /// Its row in the ledger, of which idempotency keys are derived.
-    pub occurrence_id: crate::ids::OccurrenceId,
+    pub occurrence_id: OccurrenceId,
     /// Its nominal instant.
     pub nominal_at: Timestamp,
     /// Why it runs.
@@ -43,6 +43,8 @@ pub struct ClaimedRun {
 /// A run, as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
+    /// Its row in the ledger.
+    pub occurrence_id: OccurrenceId,
     /// The run; `None` for an occurrence that did not run.
     pub run_id: Option<RunId>,
     /// The job.
@@ -148,6 +150,28 @@ pub struct RunFilter {
     pub skipped_as: Vec<SkipReason>,
     /// At most so many; `None` for all.
     pub limit: Option<u32>,
+    /// Only runs that are listed behind this one.
+    pub before: Option<RunCursor>,
+    /// Only skipped stretches that are listed behind this one.
+    pub ranges_before: Option<RangeCursor>,
+}
+
+/// A place in a list of runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCursor {
+    /// The nominal instant of the run there.
+    pub nominal_at: Timestamp,
+    /// Its row in the ledger.
+    pub occurrence_id: OccurrenceId,
+}
+
+/// A place in a list of skipped stretches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RangeCursor {
+    /// The first nominal instant of the stretch there.
+    pub first_nominal_at: Timestamp,
+    /// Its job.
+    pub job_id: JobId,
 }
 
 /// How much a diagnostic matters.

@@ -12,6 +12,7 @@ use crate::{
     audit::AuditReport,
     directory::{Chat, Retention},
     ids::{Epoch, JobId, PartId, RequestId, RunId, SessionKey, TurnId},
+    message::PartState,
     policy::LaneQueue,
     store::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
@@ -387,6 +388,17 @@ impl<B: Backend> Store for SqlStore<B> {
         self.read(readings::transcript(&self.readers, session, window).await)
     }
 
+    async fn transcript_before(
+        &self,
+        session: &SessionKey,
+        window: WindowOf,
+        before: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let page = readings::transcript_before(&self.readers, session, window, before, limit);
+        self.read(page.await)
+    }
+
     async fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError> {
         self.read(readings::turn_counts(&self.readers).await)
     }
@@ -424,6 +436,10 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn outbox(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError> {
         self.read(outbox::list(&self.readers, scope).await)
+    }
+
+    async fn open_parts(&self) -> Result<Vec<(PartState, u64)>, StoreError> {
+        self.read(outbox::open_parts(&self.readers).await)
     }
 
     async fn resolve_part(

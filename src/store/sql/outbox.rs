@@ -15,7 +15,7 @@ use super::{
     connection::{Conn, Pool, Row},
     failure::Fallible,
     resolution::{self, Evidence},
-    rows::{At, Columns, micros, rows_for, set, write_rows},
+    rows::{At, Columns, limit, micros, rows_for, set, write_rows},
     statement::{Statement, over_numbers, over_rows, over_texts, query},
 };
 
@@ -41,7 +41,16 @@ const OPEN: Statement = Statement::common(listing!(
      UNION ALL SELECT part_id FROM outbox_parts WHERE state = 'unknown' \
      UNION ALL SELECT part_id FROM outbox_parts WHERE state = 'failed') AS open \
      JOIN outbox_parts AS p ON p.part_id = open.id JOIN outbox AS o ON o.message_id = p.message_id \
-     ORDER BY p.message_id, p.part"
+     WHERE p.part_id > $1 ORDER BY p.part_id LIMIT $2"
+));
+const OPEN_COUNTS: Statement = Statement::common(
+    "SELECT state, count(*) AS parts FROM outbox_parts WHERE state IN ('pending', 'sending') GROUP BY state \
+     UNION ALL SELECT state, count(*) FROM outbox_parts WHERE state = 'unknown' GROUP BY state \
+     UNION ALL SELECT state, count(*) FROM outbox_parts WHERE state = 'failed' GROUP BY state",
+);
+const ALL_BEFORE: Statement = Statement::common(listing!(
+    "FROM outbox_parts AS p JOIN outbox AS o ON o.message_id = p.message_id \
+     WHERE p.part_id < $1 ORDER BY p.part_id DESC LIMIT $2"
 ));
 const ALL: Statement = Statement::common(listing!(
     "FROM outbox AS o JOIN outbox_parts AS p ON p.message_id = o.message_id \
@@ -169,9 +178,22 @@ pub(super) fn on_unknown(word: &str) -> Option<OnUnknown> {
         .find(|choice| on_unknown_word(*choice) == word)
 }
 
+/// How many parts are in each state that needs something.
+pub(super) async fn open_parts(pool: &Pool) -> Fallible<Vec<(PartState, u64)>> {
+    let rows = query(OPEN_COUNTS).fetch_all(pool).await?;
+    let count = |row: &Row| {
+        let row = Columns::of(row, "outbox_parts", "state");
+        let state = row.word("state", PartState::from_stored)?;
+        Ok((state, u64::from(row.count("parts")?)))
+    };
+    rows.iter().map(count).collect()
+}
+
 pub(super) async fn list(pool: &Pool, scope: OutboxScope) -> Fallible<Vec<OutboxRow>> {
     let query = match scope {
-        OutboxScope::Open => query(OPEN),
+        OutboxScope::Open => query(OPEN).bind(i64::MIN).bind(i64::MAX),
+        OutboxScope::OpenAfter(PartId(id), most) => query(OPEN).bind(id).bind(limit(most)),
+        OutboxScope::AllBefore(PartId(id), most) => query(ALL_BEFORE).bind(id).bind(limit(most)),
         OutboxScope::All => query(ALL),
         OutboxScope::One(PartId(id)) => query(ONE).bind(id),
         OutboxScope::Message(MessageId(id)) => query(OF_MESSAGE).bind(id),

@@ -73,6 +73,17 @@ const TRANSCRIPT: Statement = Statement::common(concat!(
      ORDER BY s.generation, e.seq"
 ));
 
+// From the end, and no further than asked.
+const TRANSCRIPT_BEFORE: Statement = Statement::common(concat!(
+    "SELECT ",
+    columns!(),
+    " FROM ctx_sessions AS s JOIN ctx_session_entries AS e ON e.session_id = s.session_id \
+     WHERE s.session_key = $1 AND ($2 OR e.visibility = 'visible' OR (e.visibility IS NULL \
+       AND (e.trigger_source IS NULL OR e.trigger_source = 'user'))) \
+       AND (s.generation < $3 OR s.generation = $3 AND e.seq < $4) \
+     ORDER BY s.generation DESC, e.seq DESC LIMIT $5"
+));
+
 // Every turn begins with a row in the user's role; a run writes one for each attempt.
 const TURN_COUNTS: Statement = Statement::common(
     "\
@@ -129,6 +140,25 @@ pub(super) async fn transcript(
         .bind(session.as_str())
         .bind(window == WindowOf::All);
     entries(&query.fetch_all(pool).await?)
+}
+
+pub(super) async fn transcript_before(
+    pool: &Pool,
+    session: &SessionKey,
+    window: WindowOf,
+    before: Option<(i64, i64)>,
+    most: usize,
+) -> Fallible<Vec<Entry>> {
+    let (generation, seq) = before.unwrap_or((i64::MAX, i64::MAX));
+    let query = query(TRANSCRIPT_BEFORE)
+        .bind(session.as_str())
+        .bind(window == WindowOf::All)
+        .bind(generation)
+        .bind(seq)
+        .bind(limit(most));
+    let mut entries = entries(&query.fetch_all(pool).await?)?;
+    entries.reverse();
+    Ok(entries)
 }
 
 pub(super) async fn turn_counts(pool: &Pool) -> Fallible<Vec<TurnCount>> {

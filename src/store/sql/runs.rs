@@ -1,7 +1,7 @@
 //! Runs, attempts and skipped stretches, as they are listed; the snapshot of a run.
 
 use crate::{
-    ids::{JobId, RunId},
+    ids::{JobId, OccurrenceId, RunId},
     occurrence::{Cause, SkipReason, Slot},
     store::{AttemptRow, RangeRow, RunFilter, RunRow},
 };
@@ -38,12 +38,14 @@ macro_rules! runs {
 }
 
 // `$1` is the earliest nominal instant; `$2` how many; `$3` whose, or NULL for all; `$5` which
-// states and `$6` which reasons of a skipped slot, as JSON, or NULL for all.
+// states and `$6` which reasons of a skipped slot, as JSON, or NULL for all; `$7` and `$8` the place
+// behind which it begins.
 const OF_ALL: Statement = Statement::common(runs!(
     "FROM occurrences AS o LEFT JOIN runs AS r ON r.occurrence_id = o.occurrence_id \
      WHERE o.nominal_at >= $1 \
        AND ($5 IS NULL OR $5 LIKE '%\"' || coalesce(r.state, o.state) || '\"%') \
        AND ($6 IS NULL OR o.state = 'skipped' AND $6 LIKE '%\"' || o.reason || '\"%') \
+       AND o.occurrence_id < $7 \
      ORDER BY o.occurrence_id DESC LIMIT $2"
 ));
 const OF_JOB: Statement = Statement::common(runs!(
@@ -51,6 +53,7 @@ const OF_JOB: Statement = Statement::common(runs!(
      WHERE o.job_id = $3 AND o.nominal_at >= $1 \
        AND ($5 IS NULL OR $5 LIKE '%\"' || coalesce(r.state, o.state) || '\"%') \
        AND ($6 IS NULL OR o.state = 'skipped' AND $6 LIKE '%\"' || o.reason || '\"%') \
+       AND (o.nominal_at, o.occurrence_id) < ($8, $7) \
      ORDER BY o.nominal_at DESC, o.occurrence_id DESC LIMIT $2"
 ));
 const ONE: Statement = Statement::common(runs!(
@@ -72,6 +75,7 @@ FROM occurrence_ranges
 WHERE ($3 IS NULL OR job_id = $3) AND last_nominal_at >= $1
   AND ($4 IS NULL OR $4 LIKE '%\"skipped\"%')
   AND ($5 IS NULL OR $5 LIKE '%\"' || reason || '\"%')
+  AND (first_nominal_at < $6 OR first_nominal_at = $6 AND job_id > $7)
 ORDER BY first_nominal_at DESC, job_id LIMIT $2",
 );
 
@@ -87,13 +91,16 @@ pub(super) async fn list(pool: &Pool, filter: &RunFilter) -> Fallible<Vec<RunRow
         (None, Some(_)) => OF_JOB,
         (None, None) => OF_ALL,
     };
+    let before = filter.before;
     let query = query(sql)
         .bind(filter.since.map_or(i64::MIN, micros))
         .bind(most(filter))
         .bind(filter.job_id.as_ref().map(JobId::as_str))
         .bind(filter.run_id.map(|id| id.0))
         .bind(chosen(&filter.states)?)
-        .bind(chosen(&filter.skipped_as)?);
+        .bind(chosen(&filter.skipped_as)?)
+        .bind(before.map_or(i64::MAX, |before| before.occurrence_id.0))
+        .bind(before.map_or(i64::MAX, |before| micros(before.nominal_at)));
     query.fetch_all(pool).await?.iter().map(run_row).collect()
 }
 
@@ -117,6 +124,7 @@ fn run_row(row: &Row) -> Fallible<RunRow> {
     };
     let slot: Option<String> = row.get("slot")?;
     Ok(RunRow {
+        occurrence_id: OccurrenceId(row.get("occurrence_id")?),
         run_id: run_id.map(RunId),
         job_id: row.word("job_id", |id| JobId::new(id).ok())?,
         slot: slot.map(Slot::from_text),
@@ -156,12 +164,15 @@ pub(super) async fn attempts(pool: &Pool, run: RunId) -> Fallible<Vec<AttemptRow
 }
 
 pub(super) async fn ranges(pool: &Pool, filter: &RunFilter) -> Fallible<Vec<RangeRow>> {
+    let before = filter.ranges_before.as_ref();
     let rows = query(RANGES)
         .bind(filter.since.map_or(i64::MIN, micros))
         .bind(most(filter))
         .bind(filter.job_id.as_ref().map(JobId::as_str))
         .bind(chosen(&filter.states)?)
         .bind(chosen(&filter.skipped_as)?)
+        .bind(before.map_or(i64::MAX, |before| micros(before.first_nominal_at)))
+        .bind(before.map_or("", |before| before.job_id.as_str()))
         .fetch_all(pool)
         .await?;
     let mut found = Vec::with_capacity(rows.len());
