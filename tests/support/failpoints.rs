@@ -22,7 +22,7 @@ use chatcron::{
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
     directory::{Chat, Retention},
     ids::{Epoch, JobId, PartId, RequestId, RunId, SessionKey, TurnId},
-    message::{Receipt, RefusalScope, SendAnswer, StopsAddress},
+    message::{PartState, Receipt, RefusalScope, SendAnswer, StopsAddress},
     policy::LaneQueue,
     store::{
         AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
@@ -139,10 +139,18 @@ pointed! {
         fn visible_texts(&self, session: &SessionKey, limit: usize) -> Result<Vec<Entry>, StoreError>;
         fn job_memory(&self, job: &JobId, limit: usize) -> Result<Vec<Entry>, StoreError>;
         fn transcript(&self, session: &SessionKey, window: WindowOf) -> Result<Vec<Entry>, StoreError>;
+        fn transcript_before(
+            &self,
+            session: &SessionKey,
+            window: WindowOf,
+            before: Option<(i64, i64)>,
+            limit: usize,
+        ) -> Result<Vec<Entry>, StoreError>;
         fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError>;
         fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;
         fn pending_resets(&self) -> Result<Vec<SessionKey>, StoreError>;
         fn outbox(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError>;
+        fn open_parts(&self) -> Result<Vec<(PartState, u64)>, StoreError>;
         fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
         fn attempts(&self, run: RunId) -> Result<Vec<AttemptRow>, StoreError>;
         fn ranges(&self, filter: &RunFilter) -> Result<Vec<RangeRow>, StoreError>;
