@@ -144,7 +144,7 @@ pointed! {
             session: &SessionKey,
             window: WindowOf,
             before: Option<(i64, i64)>,
-            limit: usize,
+            limit: usize
         ) -> Result<Vec<Entry>, StoreError>;
         fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError>;
         fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;
