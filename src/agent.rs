@@ -78,6 +78,9 @@ pub struct AgentReply {
     pub text: String,
     /// What the provider counted.
     pub usage: Option<Usage>,
+    /// Whether the provider says that the words end early, because the answer was as long as it may
+    /// be.
+    pub is_cut: bool,
 }
 
 /// Tokens, as a provider counted them.

@@ -441,3 +441,23 @@ async fn without_housekeeping_jobs_still_fire() {
         assert!(channel.lines(&session).len() >= 2, "{ticks:?}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_was_cut_is_shown_and_the_run_says_so() {
+    let agent = TestAgent::scripted(|_| {
+        let mut reply = words("The first half, and");
+        reply.is_cut = true;
+        Ok(reply)
+    });
+    let channel = TestChannel::keyed();
+    let world = world(&[daily("a", "13:00", "")], &agent, &channel).await;
+    let mut worker = world.start().await;
+    world.clock.set("2026-12-01T13:00:00Z");
+    worker.until_quiet().await.unwrap();
+    let run = world.runs().await.remove(0);
+    assert_eq!(run.state, "done");
+    let told = world.store.diagnostics(run.run_id.unwrap()).await.unwrap();
+    let codes: Vec<_> = told.iter().map(|row| row.code.as_str()).collect();
+    assert_eq!(codes, ["cut"]);
+    world.assert_verified(&channel, &["me"]).await;
+}

@@ -105,7 +105,11 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
     }
     let usage = counted(answer, "usage", usage);
     let nothing = || without_words(answer);
-    Ok(Answer::of(blocks, text, usage, nothing))
+    let is_cut = answer.get("stop_reason").and_then(Value::as_str) == Some("max_tokens");
+    Ok(Answer {
+        is_cut,
+        ..Answer::of(blocks, text, usage, nothing)
+    })
 }
 
 /// What was read from or written to the prompt cache was part of the request too.

@@ -107,7 +107,11 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
     }
     let usage = counted(answer, "usageMetadata", usage);
     let nothing = || without_words(candidate);
-    Ok(Answer::of(blocks, text, usage, nothing))
+    let is_cut = candidate.get("finishReason").and_then(Value::as_str) == Some("MAX_TOKENS");
+    Ok(Answer {
+        is_cut,
+        ..Answer::of(blocks, text, usage, nothing)
+    })
 }
 
 /// A call, behind the signature that has to come back with it.

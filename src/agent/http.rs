@@ -128,8 +128,8 @@ fn read(answered: Answered) -> Result<AgentReply, AgentError> {
         output_tokens: tokens(usage, "output_tokens"),
     });
     Ok(AgentReply {
-        interior: Vec::new(),
         text: text.to_owned(),
         usage,
+        ..AgentReply::default()
     })
 }

@@ -103,7 +103,11 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
         output_tokens: tokens(usage, "completion_tokens"),
     });
     let nothing = || without_words(choice);
-    Ok(Answer::of(blocks, text, usage, nothing))
+    let is_cut = choice.get("finish_reason").and_then(Value::as_str) == Some("length");
+    Ok(Answer {
+        is_cut,
+        ..Answer::of(blocks, text, usage, nothing)
+    })
 }
 
 fn calls(message: &Value) -> Result<Vec<Block>, AgentError> {
@@ -179,7 +183,10 @@ mod tests {
         let parts =
             json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
         assert_eq!(answer(parts, "stop").unwrap().text, "a\n\nb");
-        assert!(answer(json!({"content": "x", "tool_calls": []}), "stop").is_ok());
+        let whole = answer(json!({"content": "x", "tool_calls": []}), "stop").unwrap();
+        assert!(!whole.is_cut);
+        let cut = answer(json!({"content": "x"}), "length").unwrap();
+        assert!(cut.is_cut);
     }
 
     #[test]

@@ -97,7 +97,11 @@ fn read(answer: &Value) -> Result<Answer, AgentError> {
             without_words(answer)
         }
     };
-    Ok(Answer::of(said.blocks, said.text, usage, nothing))
+    let is_cut = word(answer, "/incomplete_details/reason") == Some("max_output_tokens");
+    Ok(Answer {
+        is_cut,
+        ..Answer::of(said.blocks, said.text, usage, nothing)
+    })
 }
 
 /// What the items of an answer say, as they are read.

@@ -30,6 +30,8 @@ pub(super) struct Answer {
     pub(super) text: String,
     /// What the provider counted.
     pub(super) usage: Option<Usage>,
+    /// Whether the provider says that it was cut at its longest.
+    pub(super) is_cut: bool,
     /// Why there are neither words nor calls, where there are none.
     pub(super) nothing: Option<AgentError>,
 }
@@ -49,6 +51,7 @@ impl Answer {
             blocks,
             text,
             usage,
+            is_cut: false,
         }
     }
 
@@ -73,6 +76,7 @@ impl Answer {
                 interior: Vec::new(),
                 text: self.text,
                 usage: self.usage,
+                is_cut: self.is_cut,
             }),
         }
     }
@@ -155,12 +159,14 @@ impl Model {
             usage = sum(usage, answer.usage);
             let calls = answer.calls();
             if calls.is_empty() {
+                let is_cut = answer.is_cut;
                 let text = words_after(step, answer)?;
                 let interior = asked.split_off(turn.prompt.len());
                 return Ok(AgentReply {
                     interior,
                     text,
                     usage,
+                    is_cut,
                 });
             }
             if turn.tools.offered().is_empty() {

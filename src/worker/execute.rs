@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent::{AgentError, AgentReply, AgentTurn, EffectReporter},
     clock::Clock,
+    ids::{RunId, TurnId},
     job::{Late, Mode, OnUnknown},
     message::{Destination, Origin, Payload},
     occurrence::{FailReason, OccurrenceRef},
@@ -21,8 +22,8 @@ use crate::{
         unanswered_rows, unanswered_turn_rows,
     },
     store::{
-        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, LateNotice, NewMessage, PostedBy, SentBy,
-        Store, TurnEnd, TurnResult,
+        AttemptEnd, AttemptFate, ClaimedRun, ClaimedTurn, Diagnostic, LateNotice, Level,
+        NewMessage, PostedBy, SentBy, Store, TurnEnd, TurnResult,
     },
     transcript::TriggerSource,
 };
@@ -135,6 +136,7 @@ fn answered(
         Mode::Background { .. } => AnsweredHere::No,
     };
     let end = AttemptEnd {
+        diagnostics: cut(&reply, Some(run.run_id), None),
         entries: run_rows(turn, &reply, answered_here),
         output: Some(reply.text),
         usage: reply.usage,
@@ -142,6 +144,25 @@ fn answered(
         ..ended(run, AttemptFate::Ended(result))
     };
     RunDone { result, end }
+}
+
+/// Says that an answer is not whole.
+fn cut(reply: &AgentReply, run_id: Option<RunId>, turn_id: Option<TurnId>) -> Vec<Diagnostic> {
+    let diagnostic = Diagnostic {
+        run_id,
+        turn_id,
+        part_id: None,
+        level: Level::Warn,
+        code: "cut",
+        message: String::from(
+            "the answer is not whole: it was as long as the agent's `max_tokens` lets it be",
+        ),
+    };
+    if reply.is_cut {
+        vec![diagnostic]
+    } else {
+        Vec::new()
+    }
 }
 
 fn message_of_run(
@@ -236,6 +257,7 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
     tools.equip(&mut asked);
     match ask(call, &asked, call.services.turn_timeout, cancel).await {
         Ok(reply) => TurnEnd {
+            diagnostics: cut(&reply, None, Some(turn.turn_id)),
             entries: turn_rows(&asked, &reply),
             usage: reply.usage,
             message: message_of_turn(call, turn, &asked, &tools, said(&reply.text)),
