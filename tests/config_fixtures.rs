@@ -300,8 +300,6 @@ fn a_job_has_its_own_policies_above_the_defaults() {
     assert_eq!(job(&file, "as-the-file-says").schedule.jitter, seconds(5));
     let own = &job(&file, "in-its-own-way").policies;
     assert_eq!(own.catch_up, CatchUp::None);
-    assert_eq!(own.catch_up_window, Some(SignedDuration::ZERO));
-    assert_eq!(own.catch_up_spread, minutes(2));
     assert_eq!(own.timeout, seconds(30));
     assert_eq!(own.on_interrupt, OnInterrupt::Fail);
     assert_eq!(own.on_unknown, OnUnknown::Resend);
@@ -316,6 +314,8 @@ fn a_job_has_its_own_policies_above_the_defaults() {
     assert_eq!(own.alert, Alert::Never);
     let half = &job(&file, "with-half-of-an-alert").policies;
     assert_eq!(half.alert, once(1, SignedDuration::ZERO));
+    assert_eq!(half.catch_up_window, Some(SignedDuration::ZERO));
+    assert_eq!(half.catch_up_spread, minutes(2));
     let told = [default, half].map(|policies| policies.alert_to.as_ref().unwrap().as_str());
     assert_eq!(told, ["me", "ops"]);
     assert_eq!(

@@ -13,7 +13,7 @@ use super::{
     reader::Reader,
 };
 use crate::{
-    job::{Alert, Job},
+    job::{Alert, CatchUp, Deliver, Job, Mode},
     message::alert_place,
     schedule::Planner,
     simulate::RunTime,
@@ -36,6 +36,9 @@ pub(super) fn look(reader: &mut Reader<'_>, file: &Fields, read: &JobsFile) {
         .collect();
     herd(reader, file, &planned, read.max_concurrent);
     untold(reader, file, read);
+    for job in &read.jobs {
+        without_effect(reader, file, job);
+    }
     let times = read.simulate.iter().flat_map(|written| &written.run_times);
     for (id, time) in times {
         let job = planned.iter().find(|(job, _)| job.id == *id);
@@ -125,6 +128,39 @@ fn untold(reader: &mut Reader<'_>, file: &Fields, read: &JobsFile) {
         .label("this is no chat")
         .help(help)
     });
+}
+
+/// Keys that a job has and that change nothing, because of what else it says.
+fn without_effect(reader: &mut Reader<'_>, file: &Fields, job: &Job) {
+    let policies = &job.policies;
+    let has_late_results = matches!(
+        job.mode,
+        Mode::Background {
+            deliver: Deliver::Chat(_) | Deliver::Webhook(_),
+            ..
+        }
+    );
+    let is_told = policies.alert != Alert::Never;
+    let catches_up = policies.catch_up != CatchUp::None;
+    #[rustfmt::skip]
+    let table = [
+        ("late", has_late_results, "only results that are sent from the background can be late"),
+        ("late_after", has_late_results, "only results that are sent from the background can be late"),
+        ("alert_to", is_told, "`alert = false` tells nobody"),
+        ("catch_up_window", catches_up, "`catch_up = \"none\"` starts no missed slot"),
+        ("catch_up_spread", catches_up, "`catch_up = \"none\"` starts no missed slot"),
+    ];
+    for (key, has_effect, why) in table {
+        if has_effect {
+            continue;
+        }
+        report(reader, file, job.id.as_str(), &[key], |span| {
+            let message = format!("`{key}` changes nothing for job `{}`", job.id);
+            Problem::warning(Code::NoEffect, span, message)
+                .label(why)
+                .help("leave it out")
+        });
+    }
 }
 
 /// The first names of a list, and how many there are more.

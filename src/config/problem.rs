@@ -129,6 +129,8 @@ codes! {
     NoZone = "no-zone",
     /// `until` is not after `from`.
     EmptyBounds = "empty-bounds",
+    /// A key that changes nothing about this job.
+    NoEffect = "no-effect",
     /// A schedule that never comes.
     Never = "never",
     /// The jitter would reach the following slot.
