@@ -71,12 +71,14 @@ const SHARED_BY_ADAPTERS: &[&str] = &[
 /// The only files that make adapters: agents and channels, and the store.
 const WIRING: &[&str] = &["wiring", "wiring/database", "wiring/lock"];
 
-/// What a command says to the store's file, and makes no adapter by: how it is opened, and the lock
-/// beside it.
+/// What a command says to the store's file, and makes no adapter by: how it is opened, the lock
+/// beside it, and a copy of it.
 const WORDS: &[&str] = &[
     "store/sqlite/OpenMode",
     "store/sqlite/WorkerLock",
     "store/sqlite/Holder",
+    "store/sqlite/BackupError",
+    "store/sqlite/back_up",
 ];
 
 #[test]
