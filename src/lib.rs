@@ -33,10 +33,10 @@ pub mod secret;
 pub mod session;
 #[cfg(feature = "runtime")]
 pub mod store;
-#[cfg(feature = "cli")]
-pub(crate) mod wiring;
 #[cfg(feature = "http-api")]
 mod view;
+#[cfg(feature = "cli")]
+pub(crate) mod wiring;
 #[cfg(feature = "runtime")]
 pub mod worker;
 

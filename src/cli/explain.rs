@@ -17,7 +17,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     config::Problem,
-    job::ScheduleSpec,
+    job::{ScheduleSpec, When},
     schedule::{ClockChangeKind, Planner, clock_changes},
     view,
 };
@@ -57,6 +57,7 @@ struct Explained {
     spec: ScheduleSpec,
     lints: Vec<Problem>,
     after: Timestamp,
+    is_job: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -93,6 +94,7 @@ fn expression(arguments: &Arguments, now: Timestamp) -> Result<Explained, Failur
         after: after(arguments, now, &spec)?,
         spec,
         lints: problems,
+        is_job: false,
     })
 }
 
@@ -127,6 +129,7 @@ fn job(arguments: &Arguments, now: Timestamp) -> Result<Explained, Failure> {
         after: after(arguments, now, &spec)?,
         lints: loaded.problems.iter().filter(of_job).cloned().collect(),
         spec,
+        is_job: true,
     })
 }
 
@@ -169,6 +172,12 @@ fn as_text(
         out.push_str(&format!("; {change}"));
     }
     out.push('\n');
+    if explained.is_job && matches!(explained.spec.when, When::Every { anchor: None, .. }) {
+        out.push_str(
+            "it is counted from when chatcron first sees the job; `chatcron next` knows that, and \
+             here it is from now on\n",
+        );
+    }
     for lint in &explained.lints {
         let word = screen.toned(lint.level.as_str(), Tone::Warn);
         out.push_str(&format!("{word}: {}", lint.message));

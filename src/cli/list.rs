@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     let mut text = render(&jobs, &chats, now, Screen::of_stdout());
-    text.push_str(&failing(&jobs, now));
+    text.push_str(&failing(&jobs, &chats, now));
     text.push_str(&ahead(&jobs, now));
     if holder.is_none() {
         text.push_str("chatcron is not running: `chatcron run` starts it\n");
@@ -116,7 +116,7 @@ fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> St
 }
 
 /// Jobs that fail at present, and whether a person knows.
-fn failing(jobs: &[Listed], now: Timestamp) -> String {
+fn failing(jobs: &[Listed], chats: &[Chat], now: Timestamp) -> String {
     let lines = jobs.iter().flat_map(|listed| {
         let job = &listed.stored.job;
         let incidents = listed.incidents.iter();
@@ -124,7 +124,7 @@ fn failing(jobs: &[Listed], now: Timestamp) -> String {
             format!(
                 "{}: {}\n",
                 job.id,
-                incidents::line(&listed.stored, row, now)
+                incidents::line(&listed.stored, row, chats, now)
             )
         })
     });
@@ -149,10 +149,10 @@ fn ahead(jobs: &[Listed], now: Timestamp) -> String {
 fn state(standing: &Standing, now: Timestamp) -> Cell {
     let tone = match standing.state {
         State::Running | State::Queued => Tone::Strong,
-        State::RetryAt(_) | State::Paused(_) => Tone::Warn,
+        State::RetryAt(_) | State::Paused => Tone::Warn,
         State::Ready | State::Disabled | State::Finished | State::Removed => Tone::Usual,
     };
-    Cell::toned(words::state(&standing.state, now), tone)
+    Cell::toned(words::standing(standing, now), tone)
 }
 
 fn as_json(jobs: &[Listed], now: Timestamp) -> String {

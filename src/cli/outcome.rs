@@ -51,6 +51,7 @@ pub(super) fn outcome(run: &RunRow, now: Timestamp) -> Cell {
             )
         }
         "queued" => (String::from("waits for its turn"), Tone::Strong),
+        "waiting" if run.fire_at <= now => (String::from("waits for its turn"), Tone::Strong),
         "waiting" => (
             format!("starts {}", words::from_now(run.fire_at, now)),
             Tone::Usual,

@@ -156,6 +156,9 @@ async fn list(store: &dyn Store, arguments: &Arguments, now: Timestamp) -> Resul
         return Ok(as_json(&lines));
     }
     let zones = zones(store, &lines).await?;
+    if lines.is_empty() && arguments.missed {
+        return Ok(String::from("no slot was missed\n"));
+    }
     let mut text = lines::render(&lines, &zones, now, Screen::of_stdout());
     if more {
         text.push_str(&format!(

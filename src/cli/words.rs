@@ -7,7 +7,7 @@ use crate::{
     ids::ChatName,
     job::{Deliver, Job, Mode},
     message::{ChatAddress, Destination},
-    view::State,
+    view::{Standing, State},
 };
 
 pub(super) use crate::view::{clock, exact, schedule, with_offset, zone};
@@ -150,6 +150,15 @@ pub(super) fn counted(count: impl Into<u64>, noun: &str) -> String {
     }
 }
 
+/// How a job stands, in words.
+pub(super) fn standing(standing: &Standing, now: Timestamp) -> String {
+    let mut words = state(&standing.state, now);
+    if standing.pause.is_some() && standing.state != State::Paused {
+        words.push_str(", paused after that");
+    }
+    words
+}
+
 /// What a job is doing, in words.
 pub(super) fn state(state: &State, now: Timestamp) -> String {
     match state {
@@ -157,7 +166,7 @@ pub(super) fn state(state: &State, now: Timestamp) -> String {
         State::RetryAt(at) => format!("tries again {}", from_now(*at, now)),
         State::Ready
         | State::Running
-        | State::Paused(_)
+        | State::Paused
         | State::Disabled
         | State::Finished
         | State::Removed => state.word().to_owned(),

@@ -202,6 +202,7 @@ impl Alert {
 
 /// What happens to the result of a background job that is shown long after its slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Late {
     /// It says so in its first line.

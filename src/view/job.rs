@@ -6,7 +6,9 @@ use utoipa::ToSchema;
 
 use crate::{
     ids::{AgentName, ChatName},
-    job::{self, CatchUp, ChatContext, Deliver, Mode, OnInterrupt, OnUnknown, Overlap},
+    job::{
+        self, Alert, CatchUp, ChatContext, Deliver, Late, Mode, OnInterrupt, OnUnknown, Overlap,
+    },
     policy::{Pause, clock::AHEAD_MAX, incident::Stage},
     store::{IncidentRow, StoredJob},
 };
@@ -164,7 +166,7 @@ impl Summary {
             mode: mode_word(&job.mode),
             target: Target::from(&job.mode),
             state: standing.state.word(),
-            paused: standing.paused().map(Paused::from),
+            paused: standing.pause.as_ref().map(Paused::from),
             next_at: standing.next_at.map(At),
             incidents: incidents.iter().map(Incident::from).collect(),
         }
@@ -326,6 +328,13 @@ struct Policies {
     max_runs: Option<u32>,
     on_unknown: OnUnknown,
     retry_after_effects: bool,
+    pause_after_failures: Option<u32>,
+    /// Whether anybody is told that it fails.
+    alert: bool,
+    #[schema(value_type = Option<String>)]
+    alert_to: Option<ChatName>,
+    late: Late,
+    late_after_ms: u64,
 }
 
 impl From<&job::Policies> for Policies {
@@ -343,6 +352,11 @@ impl From<&job::Policies> for Policies {
             max_runs: policies.max_runs,
             on_unknown: policies.on_unknown,
             retry_after_effects: policies.retry_after_effects,
+            pause_after_failures: policies.pause_after_failures,
+            alert: policies.alert != Alert::Never,
+            alert_to: policies.alert_to.clone(),
+            late: policies.late,
+            late_after_ms: millis(policies.late_after),
         }
     }
 }
@@ -357,16 +371,12 @@ mod tests {
         let schema = <StateWord as utoipa::PartialSchema>::schema();
         let schema = serde_json::to_value(schema).unwrap();
         let at = Timestamp::UNIX_EPOCH;
-        let pause = Pause {
-            since: at,
-            reason: String::new(),
-        };
         let states = [
             State::Ready,
             State::Running,
             State::Queued,
             State::RetryAt(at),
-            State::Paused(pause),
+            State::Paused,
             State::Disabled,
             State::Finished,
             State::Removed,

@@ -13,6 +13,8 @@ use super::{Start, begin, starts};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Standing {
     pub(crate) state: State,
+    /// Since when and why it is paused; a run that had begun goes on all the same.
+    pub(crate) pause: Option<Pause>,
     pub(crate) next_at: Option<Timestamp>,
 }
 
@@ -27,7 +29,7 @@ pub(crate) enum State {
     Queued,
     /// An attempt failed, and the next one comes then.
     RetryAt(Timestamp),
-    Paused(Pause),
+    Paused,
     Disabled,
     /// Nothing comes any more.
     Finished,
@@ -53,27 +55,18 @@ impl Standing {
             State::Queued
         } else if !stored.job.enabled {
             State::Disabled
-        } else if let Some(pause) = &stored.state.pause {
-            State::Paused(pause.clone())
+        } else if stored.state.pause.is_some() {
+            State::Paused
         } else if next_at.is_none() {
             State::Finished
         } else {
             State::Ready
         };
-        Self { state, next_at }
-    }
-
-    /// Since when and why it is paused.
-    pub(crate) fn paused(&self) -> Option<&Pause> {
-        match &self.state {
-            State::Paused(pause) => Some(pause),
-            State::Ready
-            | State::Running
-            | State::Queued
-            | State::RetryAt(_)
-            | State::Disabled
-            | State::Finished
-            | State::Removed => None,
+        let pause = stored.state.pause.clone();
+        Self {
+            state,
+            pause: pause.filter(|_| stored.removed_at.is_none()),
+            next_at,
         }
     }
 }
@@ -86,7 +79,7 @@ impl State {
             Self::Running => "running",
             Self::Queued => "queued",
             Self::RetryAt(_) => "backoff",
-            Self::Paused(_) => "paused",
+            Self::Paused => "paused",
             Self::Disabled => "disabled",
             Self::Finished => "finished",
             Self::Removed => "removed",

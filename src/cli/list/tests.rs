@@ -98,15 +98,35 @@ fn a_job_that_was_accounted_for_ahead_of_the_clock_is_told() {
 }
 
 #[test]
+fn a_pause_is_told_beside_the_run_that_goes_on() {
+    let mut busy = stored("busy");
+    busy.state.pause = Some(Pause {
+        since: at("2026-11-30T07:00:00Z"),
+        reason: "enough".to_owned(),
+    });
+    busy.state.active.push(ActiveRun {
+        occurrence: OccurrenceRef::Scheduled(Slot::from_text("x")),
+        phase: Phase::Open,
+        from_queue: false,
+    });
+    let jobs = [listed(busy, Vec::new())];
+    let text = render(&jobs, &[chat("me")], now(), Screen::wide(None));
+    assert!(
+        text.contains("waits for its turn, paused after that"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_job_that_fails_is_told_with_who_knows_of_it() {
     let mut jobs = sample();
-    assert_eq!(failing(&jobs, now()), "");
+    assert_eq!(failing(&jobs, &[chat("me")], now()), "");
     jobs[0].incidents = vec![
         incident("budget", Some(chat("me"))),
         incident("budget", None),
     ];
     assert_eq!(
-        failing(&jobs, now()),
+        failing(&jobs, &[chat("me")], now()),
         "budget: 3 failures (timeout) since today 08:00, chat me is told: no answer within 10m\n\
          budget: 3 failures (timeout) since today 08:00, nobody could be told: no answer within 10m\n"
     );

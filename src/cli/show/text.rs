@@ -9,7 +9,7 @@ use crate::{
         table::{Cell, Column, Screen, Table, Tone},
         words,
     },
-    job::{CatchUp, Job, Mode, OnInterrupt, OnUnknown, Overlap, Policies},
+    job::{Alert, CatchUp, Deliver, Job, Late, Mode, OnInterrupt, OnUnknown, Overlap, Policies},
     store::{DiagnosticRow, JobSource, StoredJob},
     view::{RUNS_SHOWN, Shown, State},
 };
@@ -69,10 +69,10 @@ fn facts(shown: &Shown, now: Timestamp, screen: Screen) -> String {
     table.row(["agent".into(), agent(job).into()]);
     table.row(["state".into(), state(shown, now)]);
     for row in &shown.incidents {
-        let line = incidents::line(stored, row, now);
+        let line = incidents::line(stored, row, &shown.chats, now);
         table.row(["fails".into(), Cell::toned(line, Tone::Bad)]);
     }
-    table.row(["rules".into(), policies(&job.policies).into()]);
+    table.row(["rules".into(), rules(job).into()]);
     table.row(["prompt".into(), plain::lines(&job.prompt).into()]);
     table.row(["from".into(), source(stored, now).into()]);
     table.render(screen)
@@ -110,18 +110,24 @@ fn state(shown: &Shown, now: Timestamp) -> Cell {
     let stored = &shown.stored;
     let zone = words::zone(&stored.job.schedule.zone);
     let mut text = match &shown.standing.state {
-        State::Paused(pause) => format!(
-            "paused since {}: {}; it does not run until it is resumed",
-            words::moment(pause.since, now, &zone),
-            plain::line(&pause.reason)
-        ),
         State::Disabled => String::from("disabled (`enabled = false`)"),
         State::Finished => String::from("finished: nothing comes any more"),
         State::Removed => String::from("removed; its history is kept"),
         other @ (State::Ready | State::Running | State::Queued | State::RetryAt(_)) => {
             words::state(other, now)
         }
+        State::Paused => String::new(),
     };
+    if let Some(pause) = &shown.standing.pause {
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text.push_str(&format!(
+            "paused since {}: {}; it does not run until it is resumed",
+            words::moment(pause.since, now, &zone),
+            plain::line(&pause.reason)
+        ));
+    }
     let started = u64::from(stored.state.started_runs);
     text.push_str(&format!("; started {}", words::counted(started, "time")));
     if let Some(max) = stored.job.policies.max_runs {
@@ -138,7 +144,8 @@ fn state(shown: &Shown, now: Timestamp) -> Cell {
     Cell::toned(text, Tone::Bad)
 }
 
-fn policies(policies: &Policies) -> String {
+fn rules(job: &Job) -> String {
+    let policies = &job.policies;
     let catch_up = match (policies.catch_up, policies.catch_up_window) {
         (CatchUp::None, _) => String::from("missed slots are skipped"),
         (CatchUp::Latest, None) => String::from("the latest missed slot is caught up"),
@@ -193,9 +200,42 @@ fn policies(policies: &Policies) -> String {
         None => String::new(),
     };
     format!(
-        "{catch_up}; {overlap}; {retry}; {} each at most; {interrupted}; {effects}{pauses}; {unknown}",
-        words::exact(policies.timeout)
+        "{catch_up}; {overlap}; {retry}; {} each at most; {interrupted}; {effects}{pauses}; {unknown}; {}{}",
+        words::exact(policies.timeout),
+        alert(policies),
+        late(job),
     )
+}
+
+fn alert(policies: &Policies) -> String {
+    match (policies.alert, &policies.alert_to) {
+        (Alert::Never, _) => String::from("nobody is told that it fails"),
+        (Alert::Once { after, .. }, chat) => {
+            let place = match chat {
+                Some(chat) => format!("chat {chat}"),
+                None => String::from("its chat"),
+            };
+            format!(
+                "{place} is told after {}",
+                words::counted(u64::from(after), "failure")
+            )
+        }
+    }
+}
+
+fn late(job: &Job) -> String {
+    let Mode::Background {
+        deliver: Deliver::Chat(_) | Deliver::Webhook(_),
+        ..
+    } = job.mode
+    else {
+        return String::new();
+    };
+    let after = words::exact(job.policies.late_after);
+    match job.policies.late {
+        Late::Label => format!("; a result that is {after} late says so"),
+        Late::Withhold => format!("; a result that is {after} late is not shown"),
+    }
 }
 
 fn source(stored: &StoredJob, now: Timestamp) -> String {

@@ -70,6 +70,7 @@ fn headline(case: &Case<'_>, outcome: &Outcome, screen: Screen) -> String {
     for (count, what) in [
         (report.sum(JobTotals::skips), "skipped"),
         (report.sum(JobTotals::failures), "failed"),
+        (report.sum(|job| job.cancelled), "called off"),
         (report.sum(|job| job.caught_up), "caught up late"),
         (report.sum(|job| job.open), "not ended"),
     ] {
@@ -147,6 +148,9 @@ fn row(case: &Case<'_>, totals: &JobTotals) -> [Cell; 8] {
             "caught up {}",
             words::counted(totals.caught_up, "time")
         ));
+    }
+    if totals.cancelled > 0 {
+        notes.push(format!("{} called off", totals.cancelled));
     }
     if totals.merged > 0 {
         notes.push(format!(
