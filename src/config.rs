@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod directory;
+mod draft;
 mod durations;
 mod fields;
 mod jobs;
@@ -38,8 +39,9 @@ mod texts;
 mod values;
 mod walk;
 
+pub use draft::{InvalidJob, JobDraft};
 pub(crate) use durations::parse as duration;
-#[cfg(feature = "cli")]
+#[cfg(feature = "runtime")]
 pub(crate) use nearest::nearest;
 pub use problem::{Code, Label, Level, Position, Problem};
 pub use scenario::{LoadedScenario, Names, parse_scenario};
@@ -96,6 +98,23 @@ pub struct JobsFile {
     pub retention: Option<Retention>,
     /// What `[simulate]` says, all of it optional; `None` where its word is wrong.
     pub simulate: Option<Written>,
+}
+
+impl JobsFile {
+    /// A file without a word, where this is registered.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn empty(registered: Directory) -> Self {
+        Self {
+            timezone: None,
+            max_concurrent: MAX_CONCURRENT,
+            directory: registered,
+            jobs: Vec::new(),
+            bad_jobs: Vec::new(),
+            prompt_files: Vec::new(),
+            retention: Some(Retention::default()),
+            simulate: Some(Written::default()),
+        }
+    }
 }
 
 /// A job that is in the file and left out.

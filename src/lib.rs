@@ -23,6 +23,8 @@ pub mod agent;
 pub mod channel;
 #[cfg(feature = "runtime")]
 pub mod clock;
+#[cfg(feature = "sqlite")]
+pub mod embed;
 #[cfg(feature = "http-client")]
 pub mod http_client;
 #[cfg(feature = "runtime")]
@@ -33,6 +35,8 @@ pub mod secret;
 pub mod session;
 #[cfg(feature = "runtime")]
 pub mod store;
+#[cfg(feature = "sqlite")]
+pub(crate) mod wiring;
 #[cfg(feature = "http-api")]
 mod view;
 #[cfg(feature = "cli")]

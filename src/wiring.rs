@@ -41,14 +41,16 @@ mod lock;
 
 #[cfg(feature = "cli")]
 pub(crate) use database::DEFAULT_NAME;
-pub(crate) use database::DatabaseUrlError;
+pub use database::DatabaseUrlError;
 pub(crate) use database::{Database, Opened};
+pub use jobs_file::UnreadableFile;
 pub(crate) use lock::Lock;
 
 /// Where a console channel prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terminal {
     /// The worker's stdout is the chat.
+    #[cfg(feature = "cli")]
     Stdout,
     /// A command has its own output on stdout; the chat is shown beside it.
     Stderr,
@@ -57,6 +59,7 @@ pub(crate) enum Terminal {
 impl Terminal {
     fn writer(self) -> Box<dyn Write + Send> {
         match self {
+            #[cfg(feature = "cli")]
             Self::Stdout => Box::new(io::stdout()),
             Self::Stderr => Box::new(io::stderr()),
         }

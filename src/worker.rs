@@ -7,6 +7,7 @@
 mod absorb;
 mod apply;
 mod change;
+mod control;
 mod dispatch;
 mod execute;
 mod guard;
@@ -38,6 +39,7 @@ use crate::{
 
 pub use apply::{JobsChange, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
+pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
 pub use guard::clock_doubt;
 pub use housekeeping::HousekeepingError;
 pub use journal::Journal;

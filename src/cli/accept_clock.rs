@@ -92,10 +92,14 @@ pub(super) async fn must_be_believed(store: &dyn Store, now: Timestamp) -> Resul
     let doubt = clock_doubt(store, now).await;
     match doubt.map_err(|error| database::failure(&error))? {
         None => Ok(()),
-        Some(by) => Err(Failure::new(Exit::Refused, doubted(by, now)).help(
-            "if the clock is right, `chatcron accept-clock` confirms it; else set it, and try again",
-        )),
+        Some(by) => Err(not_believed(by, now)),
     }
+}
+
+pub(super) fn not_believed(by: SignedDuration, now: Timestamp) -> Failure {
+    Failure::new(Exit::Refused, doubted(by, now)).help(
+        "if the clock is right, `chatcron accept-clock` confirms it; else set it, and try again",
+    )
 }
 
 fn doubted(by: SignedDuration, now: Timestamp) -> String {

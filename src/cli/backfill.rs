@@ -1,8 +1,6 @@
 //! `chatcron backfill`: slots of the past, again.
 
-use std::collections::HashMap;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
@@ -11,26 +9,17 @@ use crate::{
         failure::Failure,
         json,
         moment::Moment,
-        names::{self, unreadable},
-        print,
+        names, print,
         reading::Place,
         table::{Cell, Column, Screen, Table, Tone},
         words,
     },
     clock::{Clock, SystemClock},
     ids::JobId,
-    occurrence::{Cause, Slot},
-    policy::{BACKFILL_MAX, BackfillSlot, FailedSlots, OwnedEvent, Past, Refill, refill},
-    schedule::Planner,
-    store::{RangeRow, RunFilter, RunRow, Store, StoredJob},
-    worker::{Applied, Change, ChangeError},
+    policy::{FailedSlots, Refill},
+    store::StoredJob,
+    worker::{JobError, PastSlot, Stretch},
 };
-
-/// How often the slots are looked at again, where the job was changed meanwhile.
-const ROUNDS: usize = 32;
-
-/// How many slots are looked at.
-const LOOKED_AT_MAX: usize = 100_000;
 
 /// Run slots of the past again that were skipped, one after another.
 ///
@@ -59,14 +48,6 @@ pub(super) struct Arguments {
     place: Place,
 }
 
-/// A slot between the two moments, and what is done with it.
-struct Looked {
-    slot: Slot,
-    nominal: Timestamp,
-    was: String,
-    refill: Refill,
-}
-
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let now = SystemClock.now();
     let store = if arguments.dry_run {
@@ -74,66 +55,27 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         arguments.place.open_to_write().await?
     };
-    for _ in 0..ROUNDS {
-        let stored = names::job(store.as_ref(), arguments.job.as_str()).await?;
-        let looked = look(store.as_ref(), &stored, arguments, now).await?;
-        if !arguments.dry_run && !ask(store.as_ref(), &stored, &looked).await? {
-            continue;
-        }
-        print(&if arguments.json {
-            as_json(arguments, &looked)
-        } else {
-            render(arguments, &stored, &looked, now, Screen::of_stdout())
-        })?;
-        return Ok(Exit::Fine);
-    }
-    let message = format!("job `{}` is being changed too often", arguments.job);
-    Err(Failure::new(Exit::DoesNotHold, message).help("try again, or pause the job for a moment"))
+    let job = arguments.job.as_str();
+    let stored = names::job(store.as_ref(), job).await?;
+    let stretch = stretch(arguments, &stored, now)?;
+    let directory = control::directory(store.as_ref()).await?;
+    let control = control::control(store.as_ref(), &directory);
+    let looked = if arguments.dry_run {
+        control.preview_backfill(job, stretch).await
+    } else {
+        control.backfill(job, stretch, now).await
+    };
+    let looked = looked.map_err(|error| not_done(job, &error))?;
+    print(&if arguments.json {
+        as_json(arguments, &looked)
+    } else {
+        render(arguments, &stored, &looked, now, Screen::of_stdout())
+    })?;
+    Ok(Exit::Fine)
 }
 
-/// Asks for the slots that run again; whether the job was still as it was looked at. If it was not,
-/// another backfill may have asked for the same slots, or one of them has ended.
-async fn ask(store: &dyn Store, stored: &StoredJob, looked: &[Looked]) -> Result<bool, Failure> {
-    let job = &stored.job.id;
-    let chosen = looked.iter().filter(|slot| slot.refill == Refill::Runs);
-    let chosen: Vec<_> = chosen.collect();
-    if chosen.is_empty() {
-        return Ok(true);
-    }
-    let request = store.new_request().await.map_err(unreadable)?;
-    let slots = chosen.iter().map(|looked| BackfillSlot {
-        request,
-        slot: looked.slot.clone(),
-        nominal: looked.nominal,
-    });
-    let slots = slots.collect();
-    let event = OwnedEvent::Backfill { slots };
-    let change = Change::new(job.clone(), event).as_seen(stored.version);
-    match control::apply(store, change).await? {
-        Ok(Applied {
-            refusal: Some(refusal),
-            ..
-        }) => {
-            let message = format!("nothing of `{job}` runs again: {refusal}");
-            Err(Failure::new(Exit::DoesNotHold, message))
-        }
-        Ok(_) => Ok(true),
-        Err(ChangeError::Outdated { .. } | ChangeError::Busy { .. }) => Ok(false),
-        Err(error) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
-    }
-}
-
-fn too_many(message: String) -> Failure {
-    Failure::new(Exit::Usage, message).help("ask for a shorter stretch with --from and --to")
-}
-
-/// Every slot between the two moments that is accounted for, with its record.
-async fn look(
-    store: &dyn Store,
-    stored: &StoredJob,
-    arguments: &Arguments,
-    now: Timestamp,
-) -> Result<Vec<Looked>, Failure> {
+/// The stretch between the two moments, in the job's zone.
+fn stretch(arguments: &Arguments, stored: &StoredJob, now: Timestamp) -> Result<Stretch, Failure> {
     let zone = &stored.job.schedule.zone;
     let (from, to) = (
         arguments.from.instant(now, zone)?,
@@ -145,141 +87,23 @@ async fn look(
             format!("--from {from} is not before --to {to}"),
         ));
     }
-    let planner = Planner::new(&stored.job.schedule, stored.first_seen_at)
-        .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
-    // What has no record yet is the schedule's own.
-    let (after, until) = (just_before(from), just_before(to).min(stored.state.cursor));
-    let count = planner.series(after, until).map(|series| series.count);
-    let many = u64::try_from(LOOKED_AT_MAX).unwrap_or(u64::MAX);
-    if let Some(count) = count.filter(|count| *count > many) {
-        return Err(too_many(format!(
-            "{count} slots of `{}` lie between {from} and {to}, and {LOOKED_AT_MAX} are looked at at most",
-            arguments.job
-        )));
-    }
-    let planned: Vec<_> = planner
-        .firing_between(after, until)
-        .take(LOOKED_AT_MAX + 1)
-        .collect();
-    if planned.len() > LOOKED_AT_MAX {
-        return Err(too_many(format!(
-            "more than {LOOKED_AT_MAX} slots of `{}` lie between {from} and {to}",
-            arguments.job
-        )));
-    }
-    let records = Records::load(store, stored, from).await?;
-    let failed = if arguments.failed {
-        FailedSlots::Run
-    } else {
-        FailedSlots::Stay
-    };
-    let looked = planned.iter().map(|planned| {
-        let slot = planner.slot(planned);
-        let (past, backfilled, was) = records.of(&slot, planned.nominal);
-        Looked {
-            nominal: planned.nominal,
-            was,
-            refill: refill(past, backfilled, failed),
-            slot,
-        }
-    });
-    let looked: Vec<_> = looked.collect();
-    let runs = looked.iter().filter(|slot| slot.refill == Refill::Runs);
-    let runs = runs.count();
-    if runs > BACKFILL_MAX {
-        return Err(too_many(format!(
-            "{runs} slots of `{}` would run, and a backfill runs {BACKFILL_MAX} at most",
-            arguments.job
-        )));
-    }
-    Ok(looked)
+    Ok(Stretch {
+        from,
+        to,
+        failed: if arguments.failed {
+            FailedSlots::Run
+        } else {
+            FailedSlots::Stay
+        },
+    })
 }
 
-fn just_before(at: Timestamp) -> Timestamp {
-    at.checked_sub(SignedDuration::from_micros(1)).unwrap_or(at)
-}
-
-/// What the ledger has of a job.
-struct Records {
-    slots: HashMap<Slot, RunRow>,
-    /// The newest backfill of a slot.
-    backfills: HashMap<Slot, RunRow>,
-    ranges: Vec<RangeRow>,
-    /// Slots that wait for a backfill.
-    waiting: Vec<Slot>,
-}
-
-impl Records {
-    async fn load(store: &dyn Store, stored: &StoredJob, from: Timestamp) -> Result<Self, Failure> {
-        let filter = RunFilter {
-            job_id: Some(stored.job.id.clone()),
-            since: Some(from),
-            ..RunFilter::default()
-        };
-        let mut records = Self {
-            slots: HashMap::new(),
-            backfills: HashMap::new(),
-            ranges: store.ranges(&filter).await.map_err(unreadable)?,
-            waiting: stored
-                .state
-                .backfill
-                .iter()
-                .map(|slot| slot.slot.clone())
-                .collect(),
-        };
-        // Newest first: the first one of a slot is the one that counts.
-        for row in store.runs(&filter).await.map_err(unreadable)? {
-            let Some(slot) = row.slot.clone() else {
-                continue;
-            };
-            let kind = match row.cause {
-                Cause::Backfill => &mut records.backfills,
-                Cause::Scheduled | Cause::CatchUp | Cause::Manual => &mut records.slots,
-            };
-            kind.entry(slot).or_insert(row);
-        }
-        Ok(records)
+fn not_done(job: &str, error: &JobError) -> Failure {
+    if let JobError::Refused { refusal, .. } = error {
+        let message = format!("nothing of `{job}` runs again: {refusal}");
+        return Failure::new(Exit::DoesNotHold, message);
     }
-
-    /// How far a slot has come, and its newest backfill; and both in words.
-    fn of(&self, slot: &Slot, nominal: Timestamp) -> (Past, Option<Past>, String) {
-        let inside =
-            |range: &&RangeRow| (range.first_nominal_at..=range.last_nominal_at).contains(&nominal);
-        let (past, words) = match self.slots.get(slot) {
-            Some(row) => told(row),
-            None => match self.ranges.iter().find(inside) {
-                Some(range) => (Past::Skipped, format!("skipped: {}", range.reason.as_str())),
-                None => (Past::Unknown, String::from("no record")),
-            },
-        };
-        if self.waiting.contains(slot) {
-            return (
-                past,
-                Some(Past::Open),
-                format!("{words}; waits for its backfill"),
-            );
-        }
-        match self.backfills.get(slot).map(told) {
-            Some((backfilled, again)) => {
-                (past, Some(backfilled), format!("{words}; backfill {again}"))
-            }
-            None => (past, None, words),
-        }
-    }
-}
-
-fn told(row: &RunRow) -> (Past, String) {
-    let past = match row.state.as_str() {
-        "done" => Past::Done,
-        "failed" | "cancelled" => Past::Failed,
-        "skipped" => Past::Skipped,
-        _ => Past::Open,
-    };
-    let words = match &row.reason {
-        Some(reason) => format!("{}: {reason}", row.state),
-        None => row.state.clone(),
-    };
-    (past, words)
+    control::not_done(error)
 }
 
 fn does(refill: Refill) -> &'static str {
@@ -290,7 +114,7 @@ fn does(refill: Refill) -> &'static str {
     }
 }
 
-fn as_json(arguments: &Arguments, looked: &[Looked]) -> String {
+fn as_json(arguments: &Arguments, looked: &[PastSlot]) -> String {
     let slots = looked.iter().map(|slot| {
         json!({
             "slot": slot.slot,
@@ -310,7 +134,7 @@ fn as_json(arguments: &Arguments, looked: &[Looked]) -> String {
 fn render(
     arguments: &Arguments,
     stored: &StoredJob,
-    looked: &[Looked],
+    looked: &[PastSlot],
     now: Timestamp,
     screen: Screen,
 ) -> String {

@@ -1,15 +1,12 @@
 //! `chatcron pause` and `chatcron resume`.
 
-use std::collections::BTreeMap;
-
 use crate::{
     cli::{Exit, accept_clock, database, failure::Failure, names, print, reading::Place, words},
     clock::{Clock, SystemClock},
-    directory::Chat,
-    ids::{ChatName, JobId},
-    policy::OwnedEvent,
+    directory::Directory,
+    ids::JobId,
     store::Store,
-    worker::{Applied, Change, ChangeError, Decider},
+    worker::{Control, JobError},
 };
 
 /// Let nothing of a job start until it is resumed.
@@ -38,14 +35,12 @@ pub(super) struct ResumeArguments {
 pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
     let store = arguments.place.open_to_write().await?;
     let job = &arguments.job;
-    change(
-        store.as_ref(),
-        job,
-        OwnedEvent::Paused {
-            reason: arguments.reason.clone(),
-        },
-    )
-    .await?;
+    names::job(store.as_ref(), job.as_str()).await?;
+    let directory = directory(store.as_ref()).await?;
+    let paused = control(store.as_ref(), &directory)
+        .pause(job.as_str(), &arguments.reason, SystemClock.now())
+        .await;
+    paused.map_err(|error| not_done(&error))?;
     print(&format!(
         "{job} is paused; `chatcron resume {job}` lets it run again\n"
     ))?;
@@ -60,9 +55,13 @@ pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure>
         print(&format!("{job} was not paused\n"))?;
         return Ok(Exit::Fine);
     }
-    let applied = change(store.as_ref(), job, OwnedEvent::Resumed).await?;
-    let zone = words::zone(&stored.job.schedule.zone);
+    let directory = directory(store.as_ref()).await?;
     let now = SystemClock.now();
+    let resumed = control(store.as_ref(), &directory)
+        .resume(job.as_str(), now)
+        .await;
+    let applied = resumed.map_err(|error| not_done(&error))?;
+    let zone = words::zone(&stored.job.schedule.zone);
     let next = match applied.wake_at {
         Some(next) => format!("it runs again, next {}", words::scheduled(next, now, &zone)),
         None if stored.job.enabled => "it has no slot to come".to_owned(),
@@ -72,47 +71,49 @@ pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure>
     Ok(Exit::Fine)
 }
 
-/// Decides and commits one change, beside a worker or without one.
-pub(super) async fn change(
-    store: &dyn Store,
-    job: &JobId,
-    event: OwnedEvent,
-) -> Result<Applied, Failure> {
-    names::job(store, job.as_str()).await?;
-    match apply(store, Change::new(job.clone(), event)).await? {
-        Ok(applied) => Ok(applied),
-        Err(error @ ChangeError::NoSuchJob { .. }) => {
-            Err(Failure::new(Exit::CannotRead, error.to_string())
-                .help("it was removed from the jobs file; its history is kept"))
-        }
-        Err(error) => Err(Failure::new(Exit::DoesNotHold, error.to_string())),
+/// What is asked of jobs beside a worker, or without one.
+pub(super) fn control<'a>(store: &'a dyn Store, directory: &'a Directory) -> Control<'a> {
+    Control {
+        store,
+        directory,
+        journal: None,
     }
 }
 
-/// The same, for a caller that has its own answer to an error of the change.
-pub(super) async fn apply(
-    store: &dyn Store,
-    change: Change,
-) -> Result<Result<Applied, ChangeError>, Failure> {
-    let failed = |error| database::failure(&error);
-    accept_clock::must_be_believed(store, SystemClock.now()).await?;
-    let chats: BTreeMap<ChatName, Chat> = store
-        .chats()
-        .await
-        .map_err(failed)?
-        .into_iter()
-        .map(|chat| (chat.name.clone(), chat))
-        .collect();
-    let job_id = change.job_id.clone();
-    let decider = Decider {
-        store,
-        chats: &chats,
-        journal: None,
-    };
-    let answers = decider
-        .apply(&[change], SystemClock.now())
-        .await
-        .map_err(failed)?;
-    let answer = answers.into_iter().next();
-    Ok(answer.unwrap_or(Err(ChangeError::Busy { job_id })))
+/// The chats of the jobs file that was applied last.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub(super) async fn directory(store: &dyn Store) -> Result<Directory, Failure> {
+    let chats = store.chats().await;
+    let chats = chats.map_err(|error| database::failure(&error))?;
+    let chats = chats.into_iter().map(|chat| (chat.name.clone(), chat));
+    Ok(Directory {
+        chats: chats.collect(),
+        ..Directory::default()
+    })
+}
+
+/// What a person is told when what was asked of a job was not done.
+pub(super) fn not_done(error: &JobError) -> Failure {
+    match error {
+        JobError::Store(error) => database::failure(error),
+        JobError::ClockDoubted { by } => accept_clock::not_believed(*by, SystemClock.now()),
+        // The command has found it; so it was removed.
+        JobError::UnknownJob { .. } => Failure::new(Exit::CannotRead, error.to_string())
+            .help("it was removed from the jobs file; its history is kept"),
+        JobError::Busy { .. } => Failure::new(Exit::DoesNotHold, error.to_string())
+            .help("try again, or pause the job for a moment"),
+        JobError::Backfill(_) => Failure::new(Exit::Usage, error.to_string())
+            .help("ask for a shorter stretch with --from and --to"),
+        JobError::Invalid(_)
+        | JobError::Schedule { .. }
+        | JobError::UnknownChat { .. }
+        | JobError::UnknownAgent { .. }
+        | JobError::NeverRuns { .. }
+        | JobError::Exists { .. }
+        | JobError::DefinedInFile { .. }
+        | JobError::StaleRevision { .. }
+        | JobError::Refused { .. } => Failure::new(Exit::DoesNotHold, error.to_string()),
+    }
 }

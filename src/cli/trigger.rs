@@ -8,15 +8,14 @@ use crate::{
         database::{self, Lock},
         errand::{self, Errand},
         failure::Failure,
-        jobs_file, plain, print,
+        jobs_file, names, plain, print,
         reading::Place,
     },
     clock::{Clock, SystemClock},
     ids::{JobId, RunId, SessionKey},
     message::PartState,
-    policy::OwnedEvent,
     store::{OutboxRow, RunFilter, RunRow, Store, StoreError, sqlite::OpenMode},
-    worker::Scope,
+    worker::{JobError, Scope},
 };
 
 /// Run a job now, besides its schedule.
@@ -46,24 +45,13 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         // What this command will need, before anything is written.
         jobs_file::load(&arguments.place.file, SystemClock.now())?;
     }
-    let request = store.new_request().await.map_err(failed)?;
-    let applied = control::change(
-        store.as_ref(),
-        &arguments.job,
-        OwnedEvent::ManualTrigger { request },
-    )
-    .await?;
-    if let Some(refusal) = applied.refusal {
-        let message = format!("job `{}` is not triggered: {refusal}", arguments.job);
-        return Err(Failure::new(Exit::DoesNotHold, message).help(format!(
-            "`chatcron show {}` shows what it does",
-            arguments.job
-        )));
-    }
-    let Some((_, run_id)) = applied.written.started.first() else {
-        return Err(Failure::new(Exit::DoesNotHold, "no run was started"));
-    };
-    let run_id = *run_id;
+    let job = arguments.job.as_str();
+    names::job(store.as_ref(), job).await?;
+    let directory = control::directory(store.as_ref()).await?;
+    let triggered = control::control(store.as_ref(), &directory)
+        .trigger(job, SystemClock.now())
+        .await;
+    let run_id = triggered.map_err(|error| not_triggered(job, &error))?;
     if !arguments.wait {
         let job = &arguments.job;
         print(&if is_running {
@@ -100,6 +88,15 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             "`chatcron runs --run {run_id}` shows how it stands; a running worker goes on with it"
         ))),
     }
+}
+
+fn not_triggered(job: &str, error: &JobError) -> Failure {
+    if let JobError::Refused { refusal, .. } = error {
+        let message = format!("job `{job}` is not triggered: {refusal}");
+        return Failure::new(Exit::DoesNotHold, message)
+            .help(format!("`chatcron show {job}` shows what it does"));
+    }
+    control::not_done(error)
 }
 
 /// The session in which the run's result shows, if it does.

@@ -38,7 +38,7 @@ pub(crate) enum Database {
 /// Why a text names no database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum DatabaseUrlError {
+pub enum DatabaseUrlError {
     /// It is none of SQLite or PostgreSQL.
     #[error("a database of kind `{scheme}`")]
     OtherKind {
@@ -63,7 +63,7 @@ pub(crate) enum DatabaseUrlError {
 
 impl DatabaseUrlError {
     /// What would be accepted.
-    pub(crate) fn help(&self) -> &'static str {
+    pub fn help(&self) -> &'static str {
         match self {
             Self::InMemory => "jobs outlive the process: name a file",
             Self::NoFile => "use a path, or `sqlite:PATH`",

@@ -21,12 +21,12 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// The jobs file itself cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read `{}`", path.display())]
-pub(crate) struct UnreadableFile {
+pub struct UnreadableFile {
     /// The file.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// What the system said.
     #[source]
-    pub(crate) source: io::Error,
+    pub source: io::Error,
 }
 
 /// Loads a jobs file; the paths in it are relative to it. What is registered it may name as well.

@@ -26,6 +26,9 @@ use super::Journal;
 /// How often a decision is made again before its change is given up for this time.
 const ROUNDS: usize = 16;
 
+/// A version that no job has.
+const NO_VERSION: i64 = -1;
+
 /// Something that happened to a job.
 #[derive(Debug, Clone)]
 pub struct Change {
@@ -58,6 +61,12 @@ impl Change {
     pub fn as_seen(mut self, version: i64) -> Self {
         self.seen = Some(version);
         self
+    }
+
+    /// The same, which is made only if there is no such job yet.
+    #[must_use]
+    pub fn as_new(self) -> Self {
+        self.as_seen(NO_VERSION)
     }
 
     /// A job is created, or its definition has changed.

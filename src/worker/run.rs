@@ -256,7 +256,7 @@ impl Worker {
         self.is_draining = true;
         self.finish_until(out_of_time).await;
         self.in_flight.abort_all();
-        let last = tokio::time::sleep(ABORT_WAIT);
+        let last = tokio::time::sleep(ABORT_WAIT.min(grace / 4));
         self.finish_until(last).await;
         if self.is_busy() {
             tracing::warn!("what still runs is left for the next start");

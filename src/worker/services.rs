@@ -11,6 +11,7 @@ use crate::{
 };
 
 /// Everything that a jobs file, or a gateway, brings besides jobs.
+#[derive(Clone)]
 pub struct Services {
     /// Chats, and what is configured about channels and agents.
     pub directory: Directory,

@@ -30,7 +30,7 @@ use crate::{
     transcript::{Block, NewEntry, Role},
 };
 
-use super::{Applied, Change, ChangeError, Decider, Journal, Services};
+use super::{Applied, Change, ChangeError, Control, Decider, JobError, Journal, Services};
 
 use arguments::Arguments;
 pub(super) use send::Voice;
@@ -187,6 +187,15 @@ impl TurnTools {
         posts_here || is_own || self.may(Permission::AnyJob)
     }
 
+    /// What is asked of jobs on behalf of the turn.
+    fn control(&self) -> Control<'_> {
+        Control {
+            store: self.store.as_ref(),
+            directory: &self.services.directory,
+            journal: self.journal.as_deref(),
+        }
+    }
+
     /// Decides and commits one change, as the worker would.
     async fn change(&self, change: Change, now: Timestamp) -> Result<Applied, ToolOutput> {
         let chats: &BTreeMap<ChatName, Chat> = &self.services.directory.chats;
@@ -247,6 +256,13 @@ fn rows_of(call: &ToolCall, output: &ToolOutput) -> [NewEntry; 2] {
 }
 
 fn refused_change(error: &ChangeError) -> ToolOutput {
+    ToolOutput::refused(error.to_string())
+}
+
+fn not_done(error: JobError) -> ToolOutput {
+    if let JobError::Store(error) = error {
+        return unavailable(error);
+    }
     ToolOutput::refused(error.to_string())
 }
 

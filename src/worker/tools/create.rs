@@ -1,16 +1,13 @@
 //! Tools that make jobs at run time.
 
-use std::{fmt::Write, io, path::Path};
-
 use jiff::{RoundMode, SignedDuration, TimestampRound, Unit, civil, tz::TimeZone};
 
 use crate::{
     agent::ToolOutput,
-    config::{self, Level},
-    directory::{Chat, Directory},
+    config::{self, JobDraft},
+    directory::Chat,
     ids::{JobId, NAME_MAX},
     job::{Job, ScheduleSpec, When},
-    schedule::Planner,
     store::{JobSource, StoredJob},
     worker::Change,
 };
@@ -18,7 +15,7 @@ use crate::{
 use super::{
     Answered, TurnTools,
     arguments::{Arguments, brief},
-    jobs, unavailable,
+    jobs, not_done, unavailable,
 };
 
 /// How many jobs may have been created at run time and be there at once.
@@ -44,19 +41,8 @@ impl TurnTools {
         let id = arguments.text("id")?;
         let id = JobId::new(id).map_err(|error| ToolOutput::refused(error.to_string()))?;
         let now = self.clock.now();
-        let text = jobs_file(&id, arguments, chat, &self.services.directory)?;
-        let job = read(&text, now)?;
-        let planner = Planner::new(&job.schedule, now);
-        if planner.is_ok_and(|planner| planner.next(now).is_none()) {
-            return Err(ToolOutput::refused(format!(
-                "it would never run: that is over; it is {now} now"
-            )));
-        }
-        if self.stored(&id).await?.is_some() {
-            return Err(ToolOutput::refused(format!(
-                "there is a job `{id}` already; give the new one another id"
-            )));
-        }
+        let job = draft(&id, arguments, chat)?.read(&self.services.directory, now);
+        let job = job.map_err(|error| ToolOutput::refused(error.to_string()))?;
         let digests = self.store.job_digests().await.map_err(unavailable)?;
         let at_run_time = |source: &JobSource| matches!(source, JobSource::Runtime(_));
         let created = digests.iter().filter(|job| at_run_time(&job.source));
@@ -65,10 +51,9 @@ impl TurnTools {
                 "there are {CREATED_MAX} jobs that were created like this; delete one first"
             )));
         }
-        let source = JobSource::Runtime(format!("agent {}", self.place.agent));
-        self.change(Change::define(job, source), now).await?;
-        let next = self.stored(&id).await?;
-        let next = next.and_then(|stored| jobs::next(&stored, now));
+        let creator = format!("agent {}", self.place.agent);
+        let created = self.control().create(job, &creator, now).await;
+        let next = jobs::next(&created.map_err(not_done)?, now);
         Ok(ToolOutput::done(match next {
             Some(next) => format!("job `{id}` is created; it runs next at {next}"),
             None => format!("job `{id}` is created; it has no slot to come"),
@@ -159,17 +144,14 @@ fn wall_time(zone: &str, at: jiff::Timestamp) -> (String, civil::DateTime) {
     (zone.to_owned(), local)
 }
 
-/// The job as a jobs file would have it, with the chat it is about: it is read, checked and refused
-/// as such a file is.
-fn jobs_file(
-    id: &JobId,
-    arguments: &Arguments<'_>,
-    chat: &Chat,
-    directory: &Directory,
-) -> Result<String, ToolOutput> {
-    let place = match arguments.get("mode") {
-        None | Some("background") => "deliver",
-        Some("in-chat") => "chat",
+/// The job as a jobs file would have it, with the chat it is about.
+fn draft(id: &JobId, arguments: &Arguments<'_>, chat: &Chat) -> Result<JobDraft, ToolOutput> {
+    let draft = JobDraft::new(id.as_str());
+    let mut draft = match arguments.get("mode") {
+        None | Some("background") => draft
+            .set("deliver", chat.name.as_str())
+            .set("agent", chat.agent.as_str()),
+        Some("in-chat") => draft.set("chat", chat.name.as_str()),
         Some(other) => {
             return Err(ToolOutput::refused(format!(
                 "`{}` is not a mode: `mode` is `background` or `in-chat`",
@@ -177,47 +159,10 @@ fn jobs_file(
             )));
         }
     };
-    let mut file = String::new();
-    if let Some(zone) = &directory.timezone {
-        line(&mut file, "timezone", zone);
-    }
-    let _ = writeln!(file, "[jobs.{id}]");
-    line(&mut file, place, chat.name.as_str());
     for key in KEYS {
         if let Some(text) = arguments.get(key) {
-            line(&mut file, key, text);
+            draft = draft.set(key, text);
         }
     }
-    let _ = writeln!(file, "[agents.{}]\nkind = \"echo\"", chat.agent);
-    let _ = writeln!(file, "[channels.{}]\nkind = \"console\"", chat.channel);
-    let _ = writeln!(file, "[chats.{}]", chat.name);
-    line(&mut file, "channel", chat.channel.as_str());
-    line(&mut file, "agent", chat.agent.as_str());
-    Ok(file)
-}
-
-/// A key with a text. JSON's escapes are TOML's, except for one character that TOML wants escaped.
-fn line(file: &mut String, key: &str, text: &str) {
-    let quoted = serde_json::Value::from(text).to_string();
-    let quoted = quoted.replace('\u{7f}', "\\u007f");
-    // Writing to a String cannot fail.
-    let _ = writeln!(file, "{key} = {quoted}");
-}
-
-fn read(file: &str, now: jiff::Timestamp) -> Result<Job, ToolOutput> {
-    let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let loaded = config::parse(file, &no_files, now);
-    let errors = loaded.problems.iter();
-    let errors = errors.filter(|problem| problem.level == Level::Error);
-    let words: Vec<String> = errors
-        .map(|problem| match &problem.help {
-            Some(help) => format!("{} ({help})", problem.message),
-            None => format!("{}: {}", problem.message, problem.label),
-        })
-        .collect();
-    let job = loaded.file.and_then(|file| file.jobs.into_iter().next());
-    match job {
-        Some(job) if words.is_empty() => Ok(job),
-        Some(_) | None => Err(ToolOutput::refused(words.join("; "))),
-    }
+    Ok(draft)
 }

@@ -1,0 +1,188 @@
+//! The worker of a program: who holds it owns what runs.
+
+use std::time::Duration;
+
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::{
+    store::sqlite::Holder,
+    wiring::Lock,
+    worker::{
+        HousekeepingError, JobsChange, Scope, Stop, Ticks, Worker, WorkerHandle, clock_doubt,
+    },
+};
+
+use super::{Chatcron, ReloadError, Setup, StartError};
+
+/// How often, and how soon, the lock is tried again that somebody holds for an instant: a command
+/// such as `chatcron say`, or a worker of this program that was dropped just now.
+const LOCK_TRIES: u32 = 25;
+const LOCK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Why a worker has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Ended {
+    /// It was asked to.
+    Stopped,
+    /// It was asked to, and what still ran had to be left for the next start.
+    LeftForNextStart,
+    /// Another worker has taken the database over; what this one would write is refused.
+    LockLost,
+    /// Its own housekeeping could not begin.
+    Failed(HousekeepingError),
+}
+
+/// A running worker, which decides, runs and sends until it is asked to stop.
+///
+/// Dropping it ends everything at once, and leaves all of it for the next start as a crash would:
+/// nothing is lost. [`RunningWorker::shutdown`] lets what runs finish.
+#[must_use = "dropping it stops the worker"]
+pub struct RunningWorker {
+    chatcron: Chatcron,
+    handle: WorkerHandle,
+    stop: Stop,
+    task: JoinHandle<Ended>,
+    change: JobsChange,
+    trouble: watch::Receiver<Option<String>>,
+}
+
+impl Drop for RunningWorker {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Chatcron {
+    /// Starts the worker: recovers what the one before left, applies the jobs of the file and of
+    /// the program, and runs what is due.
+    ///
+    /// # Errors
+    /// [`StartError::AlreadyRunning`] where another worker has the database, and whatever keeps it
+    /// from beginning.
+    pub async fn start(&self) -> Result<RunningWorker, StartError> {
+        let lock = self.lock().await?;
+        let (store, clock) = (self.inner.store.clone(), self.inner.clock.clone());
+        if let Some(by) = clock_doubt(&*store, clock.now()).await? {
+            return Err(StartError::ClockDoubted { by });
+        }
+        let setup = self.setup().await;
+        for what in &setup.left_out {
+            tracing::error!("{what}");
+        }
+        let services = setup.services.clone();
+        let worker = Worker::begin(store, clock, services, Scope::All, None).await?;
+        let source = &self.inner.source;
+        let change = worker.apply_jobs(source, &setup.jobs, &setup.bad).await?;
+        let trouble = worker.watch_trouble();
+        let (handle, requests) = WorkerHandle::new();
+        let stop = Stop::default();
+        // What does not stop when asked is given the rest of the time.
+        let grace = self.inner.grace.mul_f64(0.8);
+        let asked = stop.clone();
+        let task = tokio::spawn(async move {
+            // Held until the worker, and with it all that it runs, is gone.
+            let lock = lock;
+            let run = worker.run(requests, asked.clone(), Ticks::On, grace);
+            tokio::pin!(run);
+            let (ended, was_lost) = tokio::select! {
+                ended = &mut run => (ended, false),
+                () = lock.lost() => {
+                    tracing::error!("another worker has taken the database over: this one stops");
+                    asked.now.cancel();
+                    (run.await, true)
+                }
+            };
+            match ended {
+                Err(error) => Ended::Failed(error),
+                Ok(()) if was_lost => Ended::LockLost,
+                Ok(()) => Ended::Stopped,
+            }
+        });
+        Ok(RunningWorker {
+            chatcron: self.clone(),
+            handle,
+            stop,
+            task,
+            change,
+            trouble,
+        })
+    }
+
+    async fn lock(&self) -> Result<Lock, StartError> {
+        let mut tries = 1;
+        loop {
+            match Lock::acquire(&self.inner.database, Holder::Worker).await {
+                Err(crate::store::StoreError::Held { .. }) if tries < LOCK_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(LOCK_AGAIN).await;
+                }
+                taken => return Ok(taken?),
+            }
+        }
+    }
+}
+
+impl RunningWorker {
+    /// What applying the jobs has changed at the start.
+    pub fn change(&self) -> &JobsChange {
+        &self.change
+    }
+
+    /// What keeps the store from working, in words; `None` while it works. Meanwhile nothing
+    /// begins, and nothing is lost.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.clone()
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&self) -> bool {
+        !self.task.is_finished()
+    }
+
+    /// Waits until it has ended by itself: it was taken over, or could not go on.
+    pub async fn ended(&mut self) -> Ended {
+        (&mut self.task).await.unwrap_or(Ended::LeftForNextStart)
+    }
+
+    /// Begins nothing more, lets what runs finish, and returns within the grace that the builder
+    /// was given, also where an agent ignores that it is asked to stop. What has not ended by then
+    /// is left for the next start.
+    pub async fn shutdown(mut self) -> Ended {
+        self.stop.drain.cancel();
+        let grace = self.chatcron.inner.grace;
+        match tokio::time::timeout(grace, &mut self.task).await {
+            Ok(ended) => ended.unwrap_or(Ended::LeftForNextStart),
+            Err(_elapsed) => {
+                self.task.abort();
+                let _ = (&mut self.task).await;
+                Ended::LeftForNextStart
+            }
+        }
+    }
+
+    /// Reads the jobs file again, and puts it in the place of the present one.
+    ///
+    /// # Errors
+    /// [`ReloadError`] where it cannot be read or applied; nothing changes then.
+    pub async fn reload(&self) -> Result<JobsChange, ReloadError> {
+        let inner = &self.chatcron.inner;
+        let setup = Setup::read(
+            &inner.given,
+            &inner.registered,
+            inner.file.as_deref(),
+            &inner.database,
+            &*inner.clock,
+        )?;
+        let mut present = inner.setup.write().await;
+        let change = self.handle.apply(
+            inner.source.clone(),
+            setup.jobs.clone(),
+            setup.bad.clone(),
+            setup.services.clone(),
+        );
+        let change = change.await?;
+        *present = std::sync::Arc::new(setup);
+        Ok(change)
+    }
+}
