@@ -225,7 +225,10 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>, registered: &Directory) ->
     let zone = match file.owned_text("timezone") {
         Some(zone) => FileZone::Named(zone),
         None if file.has("timezone") => FileZone::Wrong,
-        None => FileZone::Absent,
+        None => match &registered.timezone {
+            Some(zone) => FileZone::Named(zone.clone()),
+            None => FileZone::Absent,
+        },
     };
     let known = directory::build(reader, &file, &defaults, registered);
     let shared = jobs::Shared {

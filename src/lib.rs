@@ -35,11 +35,10 @@ pub mod secret;
 pub mod session;
 #[cfg(feature = "runtime")]
 pub mod store;
-#[cfg(feature = "sqlite")]
-pub(crate) mod wiring;
 #[cfg(feature = "http-api")]
 mod view;
 #[cfg(feature = "cli")]
+#[cfg(feature = "sqlite")]
 pub(crate) mod wiring;
 #[cfg(feature = "runtime")]
 pub mod worker;

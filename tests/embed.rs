@@ -98,7 +98,7 @@ async fn a_malformed_job_says_what_was_found_and_what_is_accepted() {
     };
     for (draft, found) in [
         (cron("61 * * * *"), "61"),
-        (cron("every day"), "every day"),
+        (cron("every day"), "found 2 fields"),
         (in_background("budget").set("deliver", "nobody"), "nobody"),
         (in_background("budget").set("agent", "nobody"), "nobody"),
         (in_background("no name"), "no name"),

@@ -89,7 +89,9 @@ pub(super) fn build(
             }
         }
     }
-    known.directory.timezone = file.owned_text("timezone");
+    if let Some(zone) = file.owned_text("timezone") {
+        known.directory.timezone = Some(zone);
+    }
     if let Some(found) = defaults.spanned_text("alert_to") {
         let _ = known.chat(reader, found);
     }

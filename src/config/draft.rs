@@ -73,7 +73,7 @@ impl JobDraft {
     /// [`InvalidJob`] has every mistake.
     pub fn read(&self, directory: &Directory, now: Timestamp) -> Result<Job, InvalidJob> {
         let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        let loaded = parse_beside(directory, &self.as_file(directory), &no_files, now);
+        let loaded = parse_beside(directory, &self.as_file(), &no_files, now);
         let has_errors = loaded.has_errors();
         let job = loaded.file.and_then(|file| file.jobs.into_iter().next());
         match job {
@@ -90,7 +90,7 @@ impl JobDraft {
     }
 
     /// The draft as a jobs file.
-    fn as_file(&self, directory: &Directory) -> String {
+    fn as_file(&self) -> String {
         let mut job = toml::Table::new();
         for (key, value) in &self.keys {
             if !value.is_null() {
@@ -103,9 +103,6 @@ impl JobDraft {
         let mut jobs = toml::Table::new();
         jobs.insert(self.id.clone(), job.into());
         let mut file = toml::Table::new();
-        if let Some(zone) = &directory.timezone {
-            file.insert("timezone".to_owned(), zone.clone().into());
-        }
         file.insert("jobs".to_owned(), jobs.into());
         file.to_string()
     }

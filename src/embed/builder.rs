@@ -235,7 +235,7 @@ impl Setup {
         database: &Database,
         clock: &dyn Clock,
     ) -> Result<Self, BuildError> {
-        let (folder, file, problems) = match file {
+        let (folder, mut file, problems) = match file {
             Some(path) => {
                 let loaded = jobs_file::load_beside(&given.directory, path, clock.now());
                 let loaded = loaded.map_err(|source| BuildError::Unreadable { source })?;
@@ -250,12 +250,6 @@ impl Setup {
                 (PathBuf::from("."), nothing, Vec::new())
             }
         };
-        let mut file = file;
-        if file.directory.timezone.is_none() {
-            file.directory
-                .timezone
-                .clone_from(&given.directory.timezone);
-        }
         let bad = jobs_file::bad_ids(&file);
         file.jobs.extend(given.jobs.iter().cloned());
         let wired = wiring::wire_beside(registered, &file, &folder, database, Terminal::Stderr);
