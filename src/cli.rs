@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, error::ErrorKind};
 
 mod accept_clock;
 mod audit;
@@ -99,13 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version come this way too; if nobody reads them, there is no one to tell.
-            let _ = error.print();
-            return if error.use_stderr() {
-                Exit::Usage.into()
-            } else {
-                Exit::Fine.into()
-            };
+            return tell_usage(&error).into();
         }
     };
     let outcome = match &arguments.command {
@@ -140,6 +134,33 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Help and version come as errors too; if nobody reads them, there is no one to tell.
+fn tell_usage(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return Exit::Fine;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    let told = error.render();
+    let told = match Colour::of_stderr() {
+        Colour::Plain => told.to_string(),
+        Colour::Styled => told.ansi().to_string(),
+    };
+    // The last paragraph is clap's way to say what the last line of every error says here.
+    let told = match told.rsplit_once("\n\nFor more information") {
+        Some((told, _)) => told,
+        None => told.trim_end(),
+    };
+    let _ = writeln!(
+        io::stderr(),
+        "{told}\nhelp: the same command with `--help` tells what is accepted"
+    );
+    Exit::Usage
 }
 
 /// Writes the output of a command. A reader that has seen enough, such as `head`, is no failure.

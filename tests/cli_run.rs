@@ -474,3 +474,20 @@ fn several_commands_at_once_without_a_worker_are_all_answered() {
     }
     place.ok(&["verify"]);
 }
+
+#[test]
+fn wrong_usage_says_what_was_found_and_ends_with_what_to_do() {
+    let place = Place::new(JOBS);
+    for (wrong, found) in [
+        (&["run", "--nope"][..], "'--nope'"),
+        (&["next", "-n", "none"], "'none'"),
+        (&["pause"], "<JOB>"),
+        (&["paus", "x"], "'paus'"),
+    ] {
+        let output = place.run(wrong);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(found), "{told}");
+        assert!(told.lines().last().unwrap().starts_with("help: "), "{told}");
+    }
+}
