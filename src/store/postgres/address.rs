@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{
+    ConnectOptions,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
 
 /// How long a reader waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,6 +47,7 @@ impl FromStr for Address {
             options: Box::new(
                 options
                     .application_name("chatcron")
+                    .disable_statement_logging()
                     .statement_cache_capacity(STATEMENTS_CACHED),
             ),
             name,

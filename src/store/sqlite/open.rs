@@ -45,6 +45,7 @@ pub(super) fn writing(path: &Path) -> SqliteConnectOptions {
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENTS_CACHED)
         .row_buffer_size(ROWS_AHEAD)
+        .disable_statement_logging()
 }
 
 /// How a connection that reads is set up.
@@ -56,6 +57,7 @@ pub(super) fn reading(path: &Path, mode: OpenMode) -> SqliteConnectOptions {
         .statement_cache_capacity(STATEMENTS_CACHED)
         .row_buffer_size(ROWS_AHEAD)
         .pragma("query_only", "ON")
+        .disable_statement_logging()
 }
 
 pub(super) async fn connect(path: &Path, mode: OpenMode) -> Result<Connections, sqlx::Error> {
