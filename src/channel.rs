@@ -1,6 +1,7 @@
 //! What a chat channel must be able to do. Adapters are in `channel/`, one outside system a file.
 
 pub mod console;
+pub mod inbound;
 pub mod log;
 #[cfg(feature = "http-client")]
 pub mod telegram;
@@ -18,6 +19,7 @@ use crate::{
 };
 
 pub use crate::message::{TextLimit, TextUnit};
+pub use inbound::Inbound;
 
 /// Shows messages to people. Only the outbound writer calls [`Channel::send`].
 #[async_trait]
@@ -31,6 +33,12 @@ pub trait Channel: Send + Sync + 'static {
     /// How long one send may take before its answer counts as lost.
     fn send_timeout(&self) -> Duration {
         Duration::from_secs(30)
+    }
+
+    /// The side that brings in what people write, for a channel that has one. It is asked again and
+    /// again while a worker runs.
+    fn inbound(&self) -> Option<&dyn Inbound> {
+        None
     }
 
     /// Shows one part, and says what is known about it. Never retries by itself.

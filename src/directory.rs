@@ -89,6 +89,8 @@ pub enum ChannelConfig {
         token: SecretSource,
         /// The API's root, `https://api.telegram.org` unless a local server is used.
         api_root: String,
+        /// Whether what people write to the bot is read, and answered in the chats of the file.
+        inbound: bool,
     },
     /// Messages are posted to a URL.
     Webhook {

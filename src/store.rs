@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod error;
+mod inbound_rows;
 mod incident_rows;
 mod job_rows;
 mod outbox_rows;
@@ -34,6 +35,7 @@ pub mod sqlite;
 
 pub use crate::policy::AttemptFate;
 pub use error::{Conflict, StoreError};
+pub use inbound_rows::{InboundBatch, ReadFrom};
 pub use incident_rows::{IncidentCommit, IncidentRow, IncidentSignal, Reported};
 pub use job_rows::{
     AttemptEnd, JobCommit, JobDigest, JobSource, Route, StoredJob, StretchBegin, StretchChange,
@@ -249,6 +251,26 @@ pub trait Store: Send + Sync + 'static {
         inbound: InboundMessage,
         now: Timestamp,
     ) -> Result<TurnId, StoreError>;
+
+    /// Has a worker read a source from now on, such as a bot's messages. Who reads it already loses
+    /// it to a worker that began later: [`Conflict::LeaseLost`] for one that began earlier.
+    async fn read_source(
+        &self,
+        source: &str,
+        worker: WorkerId,
+    ) -> Result<Result<ReadFrom, Conflict>, StoreError>;
+
+    /// Stores what a source brought, with the position behind it: all of it, or nothing. A message
+    /// that is known makes no second turn. Fenced by who reads the source. Returns the messages'
+    /// turns.
+    async fn receive(
+        &self,
+        batch: InboundBatch,
+        now: Timestamp,
+    ) -> Result<Result<Vec<TurnId>, Conflict>, StoreError>;
+
+    /// The chats that have moved, with their present address.
+    async fn moved_chats(&self) -> Result<Vec<(SessionKey, String)>, StoreError>;
 
     /// A user turn.
     async fn turn(&self, id: TurnId) -> Result<Option<TurnRow>, StoreError>;

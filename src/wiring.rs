@@ -278,8 +278,13 @@ fn http_channel(_: &ChannelConfig, _: &Path) -> Result<Arc<dyn Channel>, BuildEr
 #[cfg(feature = "http-client")]
 fn http_channel(config: &ChannelConfig, folder: &Path) -> Result<Arc<dyn Channel>, BuildError> {
     Ok(match config {
-        ChannelConfig::Telegram { token, api_root } => {
-            Arc::new(Telegram::new(secret(token, folder)?, api_root)?)
+        ChannelConfig::Telegram {
+            token,
+            api_root,
+            inbound,
+        } => {
+            let bot = Telegram::new(secret(token, folder)?, api_root)?;
+            Arc::new(if *inbound { bot.listening() } else { bot })
         }
         ChannelConfig::Webhook {
             url,

@@ -13,6 +13,7 @@ mod execute;
 mod guard;
 mod housekeeping;
 mod in_flight;
+mod inbound;
 mod incidents;
 mod journal;
 mod lanes;
@@ -51,6 +52,7 @@ pub(crate) use tools::tools_in_chat;
 use absorb::Completion;
 use guard::Guard;
 use in_flight::InFlight;
+use inbound::Listening;
 use pulse::Pulse;
 use trouble::Trouble;
 
@@ -95,6 +97,8 @@ pub struct Worker {
     writer: Arc<Writer>,
     in_flight: InFlight,
     tasks: JoinSet<Completion>,
+    /// The channels that bring in what people write, while the loop runs.
+    listening: Listening,
     /// What tasks reported and the store has not taken yet.
     unsaved: Vec<Completion>,
     /// Whether nothing more begins, except that what has ended is shown.
@@ -140,6 +144,7 @@ impl Worker {
             writer,
             in_flight: InFlight::default(),
             tasks: JoinSet::new(),
+            listening: Listening::default(),
             unsaved: Vec::new(),
             is_draining: false,
             is_struggling: false,
@@ -233,5 +238,6 @@ impl Worker {
     pub fn replace_services(&mut self, services: Services) {
         self.services = Arc::new(services);
         self.writer = Arc::new(self.writer.over(self.services.channels.clone()));
+        self.listening.keep_to(&self.services);
     }
 }

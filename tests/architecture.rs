@@ -29,6 +29,7 @@ const LAYERS: &[&[&str]] = &[
         "agent",
         "channel",
         "secret",
+        "channel/inbound",
         "channel/log",
     ],
     // L3: adapters, one outside system a file.

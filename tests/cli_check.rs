@@ -43,7 +43,6 @@ fn reports_read_well() {
         "left-out",
         "contradiction",
         "unknown-key",
-        "not-in-this-version",
         "secret-in-file",
         "duplicate-key",
         "not-toml",

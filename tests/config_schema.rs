@@ -22,6 +22,7 @@ const NOT_SEEN_BY_A_SCHEMA: &[&str] = &[
     "bad-days-in-words",
     "bad-scenario",
     "bad-zone",
+    "chats-not-told-apart",
     "contradiction",
     "date-that-is-not",
     "empty-bounds",

@@ -36,6 +36,8 @@ mod effects;
 mod evidence;
 #[path = "store/hygiene.rs"]
 mod hygiene;
+#[path = "store/inbound.rs"]
+mod inbound;
 #[path = "store/incidents.rs"]
 mod incidents;
 #[path = "store/lanes.rs"]
@@ -219,6 +221,11 @@ facts! {
         a_finished_turn_is_fenced_by_its_epoch,
         a_requeued_turn_has_used_no_attempt,
         a_failed_turn_leaves_the_users_row;
+    inbound:
+        messages_and_the_position_behind_them_are_one_commit,
+        a_source_belongs_to_the_worker_that_began_last,
+        a_message_whose_id_another_row_has_is_kept,
+        a_chat_that_moved_is_known_to_both_sides;
     sessions:
         recall_is_the_visible_and_interior_rows_of_the_newest_generation,
         the_last_texts_are_oldest_first,

@@ -5,12 +5,16 @@
 //! {"fault": {"service": "telegram", "kind": "status", "status": 429, "retry_after": 3}}
 //! {"reply": {"service": "openai", "text": "Hello", "delay_ms": 100}}
 //! {"reply": {"service": "openai", "calls": [{"name": "pause_job", "arguments": {"job": "$posted-by"}}]}}
+//! {"said": {"chat": 5550001, "text": "Hello", "message": {"message_thread_id": 7, "is_topic_message": true}}}
 //! {"clear": {}}
 //! ```
 //!
 //! A fault applies to the next `times` requests of its service that are about its `chat` (Telegram,
-//! webhook) or are anything at all; faults wait in line. With `show`, the service first does what
+//! webhook), of its `method` (Telegram), or are anything at all; faults wait in line. With `show`, the service first does what
 //! it was asked: the message is shown, and the sender does not learn of it.
+//!
+//! What is said is an update of Telegram's, with the fields of `message` put in; `redelivered` gives
+//! the last one out once more, under a new number.
 //!
 //! In the arguments of a call `$posted-by` stands for the job that the last posting note of the
 //! request names. Arguments that are a text are given as they are, also where that is no JSON.
@@ -59,6 +63,8 @@ impl Service {
 pub(crate) enum Order {
     Fault(Fault),
     Reply(Reply),
+    Said(Said),
+    Redelivered {},
     /// Forgets all faults and replies that wait.
     Clear {},
 }
@@ -68,6 +74,8 @@ pub(crate) enum Order {
 pub(crate) struct Fault {
     pub(crate) service: Service,
     pub(crate) chat: Option<String>,
+    /// The method of Telegram's that it meets.
+    pub(crate) method: Option<String>,
     #[serde(default = "once")]
     pub(crate) times: u32,
     #[serde(default)]
@@ -100,6 +108,16 @@ pub(crate) enum Kind {
     },
     /// Telegram: the group became a supergroup.
     Migrate { to: i64 },
+}
+
+/// What somebody writes to the bot.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) chat: i64,
+    pub(crate) text: Option<String>,
+    /// Further fields of the message, or other ones.
+    #[serde(default)]
+    pub(crate) message: serde_json::Map<String, Value>,
 }
 
 /// The next words of a model. Without one, a model says back what it was asked.

@@ -135,7 +135,7 @@ async fn answer(
 
 async fn usual(fakes: &Fakes, request: &Received) -> Response {
     match request.service {
-        Service::Telegram => telegram::answer(fakes, request),
+        Service::Telegram => telegram::answer(fakes, request).await,
         Service::Openai | Service::Anthropic | Service::Gemini => {
             models::answer(fakes, request).await
         }

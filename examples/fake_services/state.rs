@@ -14,7 +14,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::faults::{Fault, Order, Reply, Service};
+use crate::{
+    faults::{Fault, Order, Reply, Service},
+    telegram::Updates,
+};
 
 /// The command line.
 pub(crate) struct Options {
@@ -114,6 +117,7 @@ struct Inner {
     requests: Vec<Received>,
     shown: Vec<ShownLine>,
     answers: u64,
+    updates: Updates,
     shown_file: Option<File>,
     requests_file: Option<File>,
 }
@@ -148,7 +152,12 @@ impl Fakes {
 
     /// The id of the next message of any chat.
     pub(crate) fn next_message_id(&self) -> usize {
-        self.inner().shown.len() + 1
+        self.inner().next_message_id()
+    }
+
+    /// What people wrote to the bot.
+    pub(crate) fn updates<T>(&self, look: impl FnOnce(&mut Updates) -> T) -> T {
+        look(&mut self.inner().updates)
     }
 
     pub(crate) fn show(&self, line: ShownLine) {
@@ -167,7 +176,9 @@ impl Fakes {
     pub(crate) fn take_fault(&self, request: &Received) -> Option<Fault> {
         let mut inner = self.inner();
         let at = inner.faults.iter().position(|fault| {
+            let method = request.path.rsplit('/').next();
             fault.service == request.service
+                && (fault.method.is_none() || fault.method.as_deref() == method)
                 && (fault.chat.is_none() || fault.chat == request.chat())
         })?;
         let fault = inner.faults[at].clone();
@@ -200,6 +211,11 @@ impl Fakes {
         match order {
             Order::Fault(fault) => inner.faults.push_back(fault),
             Order::Reply(reply) => inner.replies.push_back(reply),
+            Order::Said(said) => {
+                let id = inner.next_message_id();
+                inner.updates.add(id, said);
+            }
+            Order::Redelivered {} => inner.updates.add_last_again(),
             Order::Clear {} => {
                 inner.faults.clear();
                 inner.replies.clear();
@@ -213,6 +229,12 @@ impl Fakes {
 
     pub(crate) fn shown(&self) -> Vec<ShownLine> {
         self.inner().shown.clone()
+    }
+}
+
+impl Inner {
+    fn next_message_id(&self) -> usize {
+        self.shown.len() + self.updates.messages() + 1
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Telegram Bot API: `sendMessage` over HTTPS, without parse mode.
+//! The Telegram Bot API over HTTPS: `sendMessage`, without parse mode, and `getUpdates`.
 //!
 //! Telegram has no keys and bots cannot read a chat back, so a send in doubt stays in doubt. The
 //! bot's token is part of the URL: no error text may quote one.
@@ -12,13 +12,17 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit};
+use super::{
+    Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit,
+    inbound::{Arrived, Inbound, PollError, Position},
+};
 use crate::{
     http_client::{self, HttpSetupError},
     message::{ChatAddress, Destination, RefusalScope, SendAnswer, StopsAddress},
 };
 
 mod answer;
+mod updates;
 
 /// The most UTF-16 units of one message.
 const TEXT_MAX: usize = 4096;
@@ -26,6 +30,8 @@ const TEXT_MAX: usize = 4096;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 /// What [`Channel::send_timeout`] allows beyond that, so that the adapter's own answer comes first.
 const SLACK: Duration = Duration::from_secs(5);
+/// How long a request for updates may take: what the service waits, and some more.
+const POLL_TIMEOUT: Duration = Duration::from_secs(updates::WAIT_SECONDS + 10);
 
 /// Sends as one bot.
 pub struct Telegram {
@@ -33,6 +39,7 @@ pub struct Telegram {
     api_root: Url,
     token: SecretString,
     timeout: Duration,
+    listens: bool,
 }
 
 impl std::fmt::Debug for Telegram {
@@ -59,7 +66,15 @@ impl Telegram {
             api_root,
             token,
             timeout: REQUEST_TIMEOUT,
+            listens: false,
         })
+    }
+
+    /// Also reads what people write to the bot.
+    #[must_use]
+    pub fn listening(mut self) -> Self {
+        self.listens = true;
+        self
     }
 
     /// Sets how long one request may take.
@@ -104,6 +119,10 @@ impl Channel for Telegram {
         self.timeout + SLACK
     }
 
+    fn inbound(&self) -> Option<&dyn Inbound> {
+        self.listens.then_some(self as &dyn Inbound)
+    }
+
     async fn send(&self, part: &OutgoingPart, now: Timestamp) -> SendAnswer {
         let request = match &part.destination {
             Destination::Chat(chat) => request_to(chat, &part.body),
@@ -119,17 +138,62 @@ impl Channel for Telegram {
     }
 }
 
-impl Telegram {
-    /// A server of one's own may quote the URL it was asked for.
-    fn without_token(&self, answer: SendAnswer) -> SendAnswer {
+#[async_trait]
+impl Inbound for Telegram {
+    /// The number in front of a token is the bot's own, and no secret.
+    fn source(&self) -> String {
         let token = self.token.expose_secret();
-        let clean = |why: String| {
-            if token.is_empty() {
-                why
-            } else {
-                why.replace(token, "[token]")
+        let bot = token.split_once(':').map_or("bot", |(bot, _)| bot);
+        format!("{}/bot{bot}", self.api_root.as_str().trim_end_matches('/'))
+    }
+
+    async fn poll(
+        &self,
+        position: Option<&Position>,
+        now: Timestamp,
+    ) -> Result<Arrived, PollError> {
+        let request = self.client.post(self.url("getUpdates"));
+        let request = request.json(&updates::request(position, now));
+        let response = match request.timeout(POLL_TIMEOUT).send().await {
+            Ok(response) => response,
+            Err(error) => {
+                return Err(PollError::Later {
+                    retry_after: None,
+                    why: http_client::describe(error),
+                });
             }
         };
+        let status = response.status().as_u16();
+        let retry_after = http_client::retry_after(response.headers(), now);
+        let body = http_client::body_of(response).await;
+        updates::read(status, retry_after, body).map_err(|error| match error {
+            PollError::Later { retry_after, why } => PollError::Later {
+                retry_after,
+                why: self.clean(why),
+            },
+            PollError::Competing { why } => PollError::Competing {
+                why: self.clean(why),
+            },
+            PollError::Refused { why } => PollError::Refused {
+                why: self.clean(why),
+            },
+        })
+    }
+}
+
+impl Telegram {
+    /// A server of one's own may quote the URL it was asked for.
+    fn clean(&self, why: String) -> String {
+        let token = self.token.expose_secret();
+        if token.is_empty() {
+            why
+        } else {
+            why.replace(token, "[token]")
+        }
+    }
+
+    fn without_token(&self, answer: SendAnswer) -> SendAnswer {
+        let clean = |why| self.clean(why);
         match answer {
             SendAnswer::Refused {
                 retry_after,

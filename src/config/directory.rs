@@ -70,11 +70,12 @@ pub(super) fn build(
         // Whoever relies on it learns the consequence; here only the name is checked.
         let _ = known.agent(reader, found);
     }
-    let mut seen: HashMap<SessionKey, (String, Range<usize>)> = HashMap::new();
+    let mut seen = Seen::default();
     for entry in file.entries("chats") {
         let made = reader.within(EntryKind::Chat, (&entry.name, &entry.name_span), |reader| {
             chat(reader, entry, &known, defaults)
                 .and_then(|chat| once(reader, entry, chat, &mut seen))
+                .and_then(|chat| told_apart(reader, entry, chat, &known, &mut seen))
         });
         match made {
             Ok(chat) if !entry.wrong => {
@@ -124,6 +125,7 @@ fn channel(entry: &Entry) -> Option<ChannelConfig> {
         "telegram" => ChannelConfig::Telegram {
             token: secret(fields, "token_env", "token_file")?,
             api_root: root(fields, "api_root", TELEGRAM_API),
+            inbound: fields.flag("inbound").unwrap_or(false),
         },
         "webhook" => ChannelConfig::Webhook {
             url: fields.owned_text("url")?,
@@ -335,16 +337,67 @@ fn address(
     Ok(address.to_owned())
 }
 
-/// Two names for one conversation would give it two agents and two lanes of thought.
-fn once(
+/// The chats so far, by what tells them apart.
+#[derive(Default)]
+struct Seen {
+    sessions: HashMap<SessionKey, Named>,
+    /// Those of channels that are read, by what a message says of where it comes from.
+    places: HashMap<(ChannelName, String, Option<String>), Named>,
+}
+
+/// A name and where it stands.
+type Named = (String, Range<usize>);
+
+/// A message says from which address and thread it comes, and no more.
+fn told_apart(
     reader: &mut Reader<'_>,
     entry: &Entry,
     chat: Chat,
-    seen: &mut HashMap<SessionKey, (String, Range<usize>)>,
+    known: &Known,
+    seen: &mut Seen,
 ) -> Result<Chat, Left> {
+    let is_read = matches!(
+        known.directory.channels.get(&chat.channel),
+        Some(ChannelConfig::Telegram { inbound: true, .. })
+    );
+    if !is_read {
+        return Ok(chat);
+    }
+    let place = (
+        chat.channel.clone(),
+        chat.address.to_ascii_lowercase(),
+        chat.thread.clone(),
+    );
+    let Some((other, span)) = seen.places.get(&place) else {
+        let named = (entry.name.clone(), entry.name_span.clone());
+        seen.places.insert(place, named);
+        return Ok(chat);
+    };
+    reader.report(
+        Problem::error(
+            Code::SameChat,
+            entry.name_span.clone(),
+            format!(
+                "a message cannot be told to come from `{other}` or from `{}`",
+                entry.name
+            ),
+        )
+        .label(format!("also {} on `{}`", chat.address, chat.channel))
+        .also(span.clone(), "the first one")
+        .help(format!(
+            "`{}` has `inbound = true`: its chats differ in `to` or `thread`, not only in `kind` or `account`",
+            chat.channel
+        )),
+    );
+    Err(Left::Reported)
+}
+
+/// Two names for one conversation would give it two agents and two lanes of thought.
+fn once(reader: &mut Reader<'_>, entry: &Entry, chat: Chat, seen: &mut Seen) -> Result<Chat, Left> {
     let key = chat.session_key();
-    let Some((other, span)) = seen.get(&key) else {
-        seen.insert(key, (entry.name.clone(), entry.name_span.clone()));
+    let Some((other, span)) = seen.sessions.get(&key) else {
+        let named = (entry.name.clone(), entry.name_span.clone());
+        seen.sessions.insert(key, named);
         return Ok(chat);
     };
     reader.report(

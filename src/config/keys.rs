@@ -25,17 +25,8 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) doc: &'static str,
-    pub(super) since: Since,
+    pub(super) since: &'static str,
     pub(super) need: Need,
-}
-
-/// The version that a key came with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Since {
-    /// This version has it.
-    Version(&'static str),
-    /// It is designed and not there yet.
-    Later,
 }
 
 /// Whether a key must be there.
@@ -88,10 +79,7 @@ pub(super) enum Shape {
     /// `true` or `false`.
     Flag,
     /// One of some words.
-    Word {
-        accepted: &'static [&'static str],
-        later: &'static [&'static str],
-    },
+    Word { accepted: &'static [&'static str] },
     /// A program and its arguments: a list of at least one text.
     Argv,
     /// A list that may be empty.
@@ -108,8 +96,6 @@ pub(super) enum Shape {
     TextMap,
     /// Tables under names of one's own: `[jobs.ID]`.
     Entries { kind: EntryKind, table: EntryTable },
-    /// Not in this version, so no value is read.
-    Later,
 }
 
 /// The shortest duration that makes sense.
@@ -147,7 +133,6 @@ pub(super) enum EntryTable {
     /// The keys depend on the word under `kind`.
     ByKind {
         kinds: &'static [(&'static str, &'static Table)],
-        later: &'static [&'static str],
     },
 }
 
@@ -181,23 +166,19 @@ pub(super) enum Rule {
 }
 
 impl Table {
-    /// All keys that this version has.
+    /// All keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'static Key> {
-        self.all().filter(|key| key.since != Since::Later)
+        self.groups.iter().flat_map(|group| group.iter())
     }
 
-    /// The declaration of a key, also of one that comes later.
+    /// The declaration of a key.
     pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
-        self.all().find(|key| key.name == name)
+        self.keys().find(|key| key.name == name)
     }
 
     /// "`a`, `b` and `c`".
     pub(super) fn accepted(&self) -> String {
         listed(self.keys().map(|key| key.name), "and")
-    }
-
-    fn all(&self) -> impl Iterator<Item = &'static Key> {
-        self.groups.iter().flat_map(|group| group.iter())
     }
 }
 
@@ -231,7 +212,7 @@ impl Shape {
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Number { min, max } => format!("a number from {min} to {max}"),
             Self::Flag => String::from("`true` or `false`"),
-            Self::Word { accepted, .. } => listed(accepted.iter().copied(), "or"),
+            Self::Word { accepted } => listed(accepted.iter().copied(), "or"),
             Self::Argv => String::from("a list of texts: the program, then its arguments"),
             Self::ListOrEmpty(item) => format!("a list; each item is {}", item.accepted()),
             Self::OneOrList(item) => format!("{}, or a list of them", item.accepted()),
@@ -247,7 +228,6 @@ impl Shape {
                 let word = kind.word();
                 format!("a table for each {word}: `[{word}s.NAME]`")
             }
-            Self::Later => String::from("nothing yet"),
         }
     }
 }

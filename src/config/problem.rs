@@ -55,8 +55,6 @@ codes! {
     UnknownKey = "unknown-key",
     /// The key belongs to another kind of agent or channel.
     OtherKindKey = "other-kind-key",
-    /// A key or value that a later version will have.
-    NotInThisVersion = "not-in-this-version",
     /// A key that must be there is not.
     MissingKey = "missing-key",
     /// A TOML type that the key does not take.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     durations,
-    keys::{EntryKind, EntryTable, HISTORY, Need, Rule, Shape, Since, Table},
+    keys::{EntryKind, EntryTable, HISTORY, Need, Rule, Shape, Table},
     tables, texts,
 };
 use crate::ids::NAME_MAX;
@@ -31,7 +31,10 @@ fn table(table: &Table) -> Value {
     for key in table.keys() {
         let mut property = shape(&key.shape);
         if let Some(property) = property.as_object_mut() {
-            property.insert("description".into(), description(key.doc, key.since).into());
+            property.insert(
+                "description".into(),
+                format!("{} (since {})", key.doc, key.since).into(),
+            );
         }
         properties.insert(key.name.into(), property);
         if key.need == Need::Required {
@@ -52,13 +55,6 @@ fn table(table: &Table) -> Value {
         schema["allOf"] = Value::Array(rules);
     }
     schema
-}
-
-fn description(doc: &str, since: Since) -> String {
-    match since {
-        Since::Version(version) => format!("{doc} (since {version})"),
-        Since::Later => doc.to_owned(),
-    }
 }
 
 fn rule(rule: &Rule) -> Value {
@@ -146,7 +142,6 @@ fn shape(shape: &Shape) -> Value {
                 "additionalProperties": entry(table),
             })
         }
-        Shape::Later => json!(false),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every key of the jobs file, declared once.
 
-use super::keys::{EntryKind, EntryTable, Key, Need, Shape, Since, Table};
+use super::keys::{EntryKind, EntryTable, Key, Need, Shape, Table};
 
 mod directory;
 mod jobs;
@@ -15,7 +15,7 @@ const fn key(name: &'static str, shape: Shape, doc: &'static str) -> Key {
         name,
         shape,
         doc,
-        since: Since::Version("0.1"),
+        since: "0.1",
         need: Need::Optional,
     }
 }
@@ -25,18 +25,8 @@ const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Key {
         name,
         shape,
         doc,
-        since: Since::Version("0.1"),
+        since: "0.1",
         need: Need::Required,
-    }
-}
-
-const fn later(name: &'static str, doc: &'static str) -> Key {
-    Key {
-        name,
-        shape: Shape::Later,
-        doc,
-        since: Since::Later,
-        need: Need::Optional,
     }
 }
 
@@ -85,7 +75,6 @@ pub(super) static FILE: Table = Table {
                 kind: EntryKind::Channel,
                 table: EntryTable::ByKind {
                     kinds: CHANNEL_KINDS,
-                    later: &[],
                 },
             },
             "The channels that chats are on.",
@@ -94,10 +83,7 @@ pub(super) static FILE: Table = Table {
             "agents",
             Shape::Entries {
                 kind: EntryKind::Agent,
-                table: EntryTable::ByKind {
-                    kinds: AGENT_KINDS,
-                    later: &[],
-                },
+                table: EntryTable::ByKind { kinds: AGENT_KINDS },
             },
             "The agents that do the work.",
         ),

@@ -63,11 +63,11 @@ pub(super) fn read(
         Shape::Path => path(key, text, span),
         Shape::EnvName => env_name(reader, key, text, span),
         Shape::Url => url(key, text, span),
-        Shape::Word { accepted, later } => {
+        Shape::Word { accepted } => {
             if accepted.contains(&text) {
                 Ok(Value::Text(text.to_owned()))
             } else {
-                Err(Box::new(bad_word(key, text, span, accepted, later)))
+                Err(Box::new(bad_word(key, text, span, accepted)))
             }
         }
         Shape::Duration(shortest) => match durations::parse(text) {
@@ -107,8 +107,7 @@ pub(super) fn read(
         | Shape::TextOrTable(..)
         | Shape::FalseOrTable(_)
         | Shape::TextMap
-        | Shape::Entries { .. }
-        | Shape::Later => return Read::NotText,
+        | Shape::Entries { .. } => return Read::NotText,
     };
     match result {
         Ok(value) => Read::Value(value),

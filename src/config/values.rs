@@ -143,18 +143,8 @@ pub(super) fn bad_word(
     text: &str,
     span: Range<usize>,
     accepted: &[&'static str],
-    later: &[&'static str],
 ) -> Problem {
     let help = format!("accepted: {}", listed(accepted.iter().copied(), "or"));
-    if later.contains(&text) {
-        return Problem::error(
-            Code::NotInThisVersion,
-            span,
-            format!("`{key} = \"{text}\"` is not in this version"),
-        )
-        .label("planned for a later one")
-        .help(help);
-    }
     let problem = Problem::error(
         Code::BadValue,
         span,

@@ -9,7 +9,7 @@ use toml::{
 
 use super::{
     fields::{Entry, Field, Fields, Value},
-    keys::{EntryKind, EntryTable, HISTORY, Key, Need, Rule, Shape, Since, Table},
+    keys::{EntryKind, EntryTable, HISTORY, Key, Need, Rule, Shape, Table},
     nearest::{listed, nearest},
     problem::{Code, Problem},
     reader::Reader,
@@ -33,10 +33,6 @@ pub(super) fn table(reader: &mut Reader<'_>, place: &Place<'_>, found: &DeTable<
     for (key, value) in in_file_order(found) {
         let name: &str = key.get_ref();
         match place.table.key(name) {
-            Some(declared) if declared.since == Since::Later => {
-                fields.has_stray = true;
-                reader.report(later_key(place, name, key.span()));
-            }
             Some(declared) => {
                 let read = values::read(reader, declared.name, &declared.shape, value);
                 fields.insert(
@@ -80,7 +76,7 @@ fn unknown_key(place: &Place<'_>, name: &str, span: Range<usize>) -> Problem {
     let of_kinds: Vec<&str> = place
         .siblings
         .iter()
-        .filter(|(_, table)| table.key(name).is_some_and(|key| key.since != Since::Later))
+        .filter(|(_, table)| table.key(name).is_some())
         .map(|(kind, _)| *kind)
         .collect();
     if !of_kinds.is_empty() {
@@ -102,20 +98,6 @@ fn unknown_key(place: &Place<'_>, name: &str, span: Range<usize>) -> Problem {
         Some(near) => problem.label(format!("did you mean `{near}`?")),
         None => problem.label(format!("not a key of {}", place.table.what)),
     }
-}
-
-fn later_key(place: &Place<'_>, name: &str, span: Range<usize>) -> Problem {
-    Problem::error(
-        Code::NotInThisVersion,
-        span,
-        format!("`{name}` is not in this version"),
-    )
-    .label("planned for a later one; remove it for now")
-    .help(format!(
-        "{} takes {}",
-        place.table.what,
-        place.table.accepted()
-    ))
 }
 
 fn missing_key(reader: &mut Reader<'_>, place: &Place<'_>, key: &Key, fields: &Fields) {
@@ -306,9 +288,8 @@ fn entry(
             let fields = self::table(reader, &place(table_of_all, &[]), found);
             (None, fields)
         }
-        EntryTable::ByKind { kinds, later } => {
-            let Some((kind_word, table_of_kind)) = kind_of(reader, word, key, found, kinds, later)
-            else {
+        EntryTable::ByKind { kinds } => {
+            let Some((kind_word, table_of_kind)) = kind_of(reader, word, key, found, kinds) else {
                 return (None, Fields::default());
             };
             let fields = self::table(reader, &place(table_of_kind, kinds), found);
@@ -323,7 +304,6 @@ fn kind_of(
     key: &Spanned<std::borrow::Cow<'_, str>>,
     found: &DeTable<'_>,
     kinds: &'static [(&'static str, &'static Table)],
-    later: &'static [&'static str],
 ) -> Option<(&'static str, &'static Table)> {
     let accepted = kinds.iter().map(|(kind, _)| *kind);
     let Some(value) = found.get("kind") else {
@@ -345,13 +325,7 @@ fn kind_of(
     let known = kinds.iter().find(|(kind, _)| *kind == text);
     if known.is_none() {
         let accepted: Vec<&str> = accepted.collect();
-        reader.report(values::bad_word(
-            "kind",
-            text,
-            value.span(),
-            &accepted,
-            later,
-        ));
+        reader.report(values::bad_word("kind", text, value.span(), &accepted));
     }
     known.copied()
 }

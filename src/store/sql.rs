@@ -15,10 +15,11 @@ use crate::{
     message::PartState,
     policy::LaneQueue,
     store::{
-        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
-        IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
-        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Sent, Store,
-        StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
+        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundBatch, InboundMessage,
+        IncidentCommit, IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits,
+        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Resolution, Results, RunFilter,
+        RunRow, Sent, Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow,
+        WindowOf, WorkerId, Written,
     },
     transcript::Entry,
 };
@@ -33,6 +34,7 @@ mod enqueue;
 mod entries;
 pub(super) mod failure;
 mod ids;
+mod inbound;
 mod incidents;
 pub(super) mod jobs;
 pub(super) mod lanes;
@@ -358,6 +360,33 @@ impl<B: Backend> Store for SqlStore<B> {
         self.writer()?
             .perform(move |conn| Box::pin(turns::request(conn, inbound, now)))
             .await
+    }
+
+    async fn read_source(
+        &self,
+        source: &str,
+        worker: WorkerId,
+    ) -> Result<Result<ReadFrom, Conflict>, StoreError> {
+        let source = source.to_owned();
+        self.writer()?
+            .perform(move |conn| {
+                Box::pin(async move { inbound::read(conn, &source, worker).await })
+            })
+            .await
+    }
+
+    async fn receive(
+        &self,
+        batch: InboundBatch,
+        now: Timestamp,
+    ) -> Result<Result<Vec<TurnId>, Conflict>, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(inbound::receive(conn, batch, now)))
+            .await
+    }
+
+    async fn moved_chats(&self) -> Result<Vec<(SessionKey, String)>, StoreError> {
+        self.read(inbound::moved_chats(&self.readers).await)
     }
 
     async fn turn(&self, id: TurnId) -> Result<Option<TurnRow>, StoreError> {

@@ -13,6 +13,7 @@ use super::{
     absorb::Joined,
     apply_jobs,
     housekeeping::{Chore, Housekeeping},
+    inbound::Answered,
 };
 
 /// How often the worker looks whether a command has written something.
@@ -131,6 +132,7 @@ impl Worker {
         while !stop.drain.is_cancelled() && !stop.now.is_cancelled() {
             self.pulse.beat(self.clock.elapsed());
             let next = self.step().await;
+            self.listen().await;
             let sleep = self.sleep_after(next);
             let (clock, store) = (self.clock.clone(), self.store.clone());
             // Nothing is written inside the select: a branch that loses is dropped where it stands.
@@ -141,6 +143,7 @@ impl Worker {
                 Some(request) = requests.recv(), if !self.guard.doubts() => Woken::ByRequest(request),
                 Some(chore) = chores.recv() => Woken::ByChore(chore),
                 Some(joined) = self.tasks.join_next_with_id() => Woken::ByTask(joined),
+                answered = self.listening.next() => Woken::ByPoll(answered),
                 () = clock.sleep(sleep) => Woken::ToLook,
                 () = changed(store.as_ref(), &mut seen) => Woken::ToLook,
             };
@@ -148,6 +151,7 @@ impl Worker {
                 Woken::ToLook => {}
                 Woken::ByRequest(request) => self.follow(request).await,
                 Woken::ByChore(chore) => self.do_chore(chore).await,
+                Woken::ByPoll(answered) => self.absorb_poll(answered).await,
                 Woken::ByTask(joined) => {
                     let saved = self.absorb_joined(joined).await;
                     self.report(saved);
@@ -254,6 +258,7 @@ impl Worker {
             }
         };
         self.is_draining = true;
+        self.listening.stop();
         self.finish_until(out_of_time).await;
         self.in_flight.abort_all();
         let last = tokio::time::sleep(ABORT_WAIT.min(grace / 4));
@@ -309,6 +314,7 @@ enum Woken {
     ByRequest(WorkerRequest),
     ByChore(Chore),
     ByTask(Joined),
+    ByPoll(Answered),
 }
 
 /// Ends when another connection has committed since the last time.

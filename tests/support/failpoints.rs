@@ -25,11 +25,11 @@ use chatcron::{
     message::{PartState, Receipt, RefusalScope, SendAnswer, StopsAddress},
     policy::LaneQueue,
     store::{
-        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundMessage, IncidentCommit,
-        IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, OutboxRow,
-        OutboxScope, PartSettlement, RangeRow, Resolution, Results, RunFilter, RunRow, Sent, Store,
-        StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, Written,
-        sqlite::SqliteStore,
+        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundBatch, InboundMessage,
+        IncidentCommit, IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits,
+        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Resolution, Results, RunFilter,
+        RunRow, Sent, Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow,
+        WindowOf, WorkerId, Written, sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -121,6 +121,7 @@ macro_rules! pointed {
 pointed! {
     reads {
         fn identity(&self) -> Result<String, StoreError>;
+        fn moved_chats(&self) -> Result<Vec<(SessionKey, String)>, StoreError>;
         fn clock_seen(&self) -> Result<Option<Timestamp>, StoreError>;
         fn change_token(&self) -> Result<i64, StoreError>;
         fn due_jobs(&self, after: Timestamp, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
@@ -173,6 +174,8 @@ pointed! {
         fn set_chats(&self, chats: Vec<Chat>, now: Timestamp) -> Result<(), StoreError>;
         fn commit_incidents(&self, decided: IncidentCommit, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
         fn request_turn(&self, inbound: InboundMessage, now: Timestamp) -> Result<TurnId, StoreError>;
+        fn read_source(&self, source: &str, worker: WorkerId) -> Result<Result<ReadFrom, Conflict>, StoreError>;
+        fn receive(&self, batch: InboundBatch, now: Timestamp) -> Result<Result<Vec<TurnId>, Conflict>, StoreError>;
         fn keep_context(&self, run: RunId, snapshot: &str) -> Result<String, StoreError>;
         fn request_reset(&self, session: &SessionKey, now: Timestamp) -> Result<(), StoreError>;
         fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError>;

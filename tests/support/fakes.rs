@@ -79,6 +79,11 @@ impl Fakes {
         assert_eq!(status, 204, "{answer}");
     }
 
+    /// Somebody writes to the bot in this chat.
+    pub(crate) fn said(&self, chat: i64, text: &str) {
+        self.order(&serde_json::json!({"said": {"chat": chat, "text": text}}));
+    }
+
     /// What a service was asked, in order.
     pub(crate) fn requests(&self, service: &str) -> Vec<Value> {
         let (_, body) = self.ask("GET", "/requests", "");

@@ -10,16 +10,24 @@ use crate::{
 };
 
 #[derive(Debug, Default, Deserialize)]
-struct Answer {
-    ok: bool,
-    /// A message; several for a group of media, of which the first is as good a proof.
+pub(super) struct Answer {
+    pub(super) ok: bool,
+    /// A message; several for a group of media, of which the first is as good a proof. Or updates.
     #[serde(default)]
-    result: Value,
-    error_code: Option<u16>,
+    pub(super) result: Value,
+    pub(super) error_code: Option<u16>,
     #[serde(default)]
-    description: String,
+    pub(super) description: String,
     #[serde(default)]
     parameters: Parameters,
+}
+
+impl Answer {
+    /// How long it asks to wait.
+    pub(super) fn wait(&self) -> Option<SignedDuration> {
+        let seconds = self.parameters.retry_after?;
+        Some(SignedDuration::from_secs(i64::from(seconds)))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,10 +59,7 @@ pub(super) fn read(
         return SendAnswer::Moved { to: to.to_string() };
     }
     let code = answer.error_code.unwrap_or(status);
-    let wait = answer
-        .parameters
-        .retry_after
-        .map(|seconds| SignedDuration::from_secs(i64::from(seconds)));
+    let wait = answer.wait();
     let said = one_line(&answer.description);
     match code {
         403 => SendAnswer::Permanent {
@@ -82,7 +87,8 @@ fn shown(status: u16, result: &Value) -> SendAnswer {
     }
 }
 
-fn parsed(body: &[u8]) -> Result<Answer, String> {
+/// The JSON of an answer.
+pub(super) fn parsed(body: &[u8]) -> Result<Answer, String> {
     // The error of the parser could quote the body; its place is enough.
     serde_json::from_slice(body).map_err(|error| {
         format!(

@@ -1,6 +1,6 @@
 //! The keys of chats, channels, agents and retention.
 
-use super::{key, later, required};
+use super::{key, required};
 use crate::{
     config::{
         keys::{Key, Rule, Shape, Shortest, Table},
@@ -23,7 +23,6 @@ pub(super) static CHAT: Table = Table {
             "kind",
             Shape::Word {
                 accepted: &["direct", "group", "channel"],
-                later: &[],
             },
             "What sort of chat it is. Default: guessed from the address.",
         ),
@@ -52,22 +51,17 @@ pub(super) const CHANNEL_KINDS: &[(&str, &Table)] = &[
     ("webhook", &WEBHOOK),
 ];
 
-const LATER_CHANNEL_KEYS: &[Key] = &[later("inbound", "How the channel's inbound side works.")];
-
 static CONSOLE: Table = Table {
     what: "a console channel",
     doc: "Shows messages in the terminal, and keeps them in a log file.",
-    groups: &[
-        &[
-            required("kind", Shape::Text, "The kind of channel."),
-            key(
-                "log",
-                Shape::Path,
-                "The log file. Default: beside the database.",
-            ),
-        ],
-        LATER_CHANNEL_KEYS,
-    ],
+    groups: &[&[
+        required("kind", Shape::Text, "The kind of channel."),
+        key(
+            "log",
+            Shape::Path,
+            "The log file. Default: beside the database.",
+        ),
+    ]],
     rules: &[],
 };
 
@@ -79,27 +73,29 @@ const TOKEN: &[(&str, &str)] = &[
 static TELEGRAM: Table = Table {
     what: "a telegram channel",
     doc: "The Telegram Bot API.",
-    groups: &[
-        &[
-            required("kind", Shape::Text, "The kind of channel."),
-            key(
-                "token_env",
-                Shape::EnvName,
-                "The environment variable that holds the bot's token.",
-            ),
-            key(
-                "token_file",
-                Shape::Path,
-                "A file that holds the bot's token.",
-            ),
-            key(
-                "api_root",
-                Shape::Url,
-                "The API's root. Default: https://api.telegram.org.",
-            ),
-        ],
-        LATER_CHANNEL_KEYS,
-    ],
+    groups: &[&[
+        required("kind", Shape::Text, "The kind of channel."),
+        key(
+            "token_env",
+            Shape::EnvName,
+            "The environment variable that holds the bot's token.",
+        ),
+        key(
+            "token_file",
+            Shape::Path,
+            "A file that holds the bot's token.",
+        ),
+        key(
+            "api_root",
+            Shape::Url,
+            "The API's root. Default: https://api.telegram.org.",
+        ),
+        key(
+            "inbound",
+            Shape::Flag,
+            "Whether what people write to the bot is read, and answered in the chats of this file. Default: false.",
+        ),
+    ]],
     rules: &[Rule::ExactlyOne {
         keys: TOKEN,
         many: (Code::TwoSecrets, "keep one of the two"),
@@ -137,11 +133,9 @@ static WEBHOOK: Table = Table {
             "receipt",
             Shape::Word {
                 accepted: &["message-id", "status"],
-                later: &[],
             },
             "What proves that a chat showed a message: `message_id` in the JSON of a 2xx answer, or the status alone. Default: message-id.",
         )],
-        LATER_CHANNEL_KEYS,
     ],
     rules: &[],
 };
@@ -163,7 +157,6 @@ const ANY_AGENT: &[Key] = &[
         "replay",
         Shape::Word {
             accepted: &["clean", "framed"],
-            later: &[],
         },
         "Whether a person's earlier messages are given as words alone, or with a connector's framing. Default: clean.",
     ),
@@ -283,10 +276,7 @@ const MODEL: &[Key] = &[
     ),
     key(
         "tools",
-        Shape::ListOrEmpty(&Shape::Word {
-            accepted: TOOLS,
-            later: &[],
-        }),
+        Shape::ListOrEmpty(&Shape::Word { accepted: TOOLS }),
         "What the agent may do besides answering. Default: list_jobs, pause_job, resume_job; nothing with the dialect `strict`.",
     ),
 ];
@@ -312,7 +302,6 @@ static OPENAI: Table = Table {
                 "dialect",
                 Shape::Word {
                     accepted: &["openai", "mistral", "strict"],
-                    later: &[],
                 },
                 "What the server demands of a conversation; `strict` for a model's own chat template. Default: openai.",
             ),

@@ -184,7 +184,6 @@ pub(super) const POLICIES: &[Key] = &[
         "catch_up",
         Shape::Word {
             accepted: &["latest", "none", "all"],
-            later: &[],
         },
         "What happens to slots missed while nothing ran: the newest one runs, none, or all one after another. Default: latest.",
     ),
@@ -208,7 +207,6 @@ pub(super) const POLICIES: &[Key] = &[
                 "cancel-running",
                 "allow",
             ],
-            later: &[],
         },
         "What a slot does that meets a run of the same job: it is skipped, waits, calls the run off, or starts beside it. Default: skip.",
     ),
@@ -226,7 +224,6 @@ pub(super) const POLICIES: &[Key] = &[
         "on_interrupt",
         Shape::Word {
             accepted: &["retry", "fail"],
-            later: &[],
         },
         "What happens to a run whose process died. Default: retry.",
     ),
@@ -247,7 +244,6 @@ pub(super) const POLICIES: &[Key] = &[
         "on_unknown",
         Shape::Word {
             accepted: &["hold", "resend"],
-            later: &[],
         },
         "What happens to a message of which nobody can say whether the chat showed it: it waits for a person, or is sent again. Default: hold.",
     ),
@@ -278,7 +274,6 @@ pub(super) const POLICIES: &[Key] = &[
         "late",
         Shape::Word {
             accepted: &["label", "withhold"],
-            later: &[],
         },
         "What happens to a background result long after its slot: it says so, or it is not sent. Default: label.",
     ),

@@ -126,7 +126,6 @@ static EXPECT: Table = Table {
                     "excluded",
                     "no-such-date",
                 ],
-                later: &[],
             }),
             "No slot is skipped for these reasons.",
         ),

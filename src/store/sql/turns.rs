@@ -28,7 +28,7 @@ use super::{
 
 const KNOWN: Statement = Statement::common(
     "\
-SELECT turn_id FROM ctx_session_entries
+SELECT turn_id, role FROM ctx_session_entries
 WHERE chat_key = $1 AND channel_message_id = $2 AND channel_message_id IS NOT NULL",
 );
 
@@ -84,10 +84,12 @@ pub(super) async fn request(
             .fetch_optional(&mut *conn)
             .await?;
         if let Some(row) = known {
-            if let Some(turn) = row.try_get::<Option<i64>>("turn_id")? {
+            let turn = row.try_get::<Option<i64>>("turn_id")?;
+            let is_a_persons = row.try_get::<String>("role")? == Role::User.as_str();
+            if let (Some(turn), true) = (turn, is_a_persons) {
                 return Ok(TurnId(turn));
             }
-            // A row that belongs to no turn has the id: the words are kept all the same.
+            // Another row has the id, as in a chat that counts anew: the words are kept all the same.
             message_id = None;
         }
     }

@@ -1,0 +1,7 @@
+-- How far the messages of each source that is read, such as a bot, were taken.
+CREATE TABLE inbound_sources (
+  source    TEXT NOT NULL PRIMARY KEY,
+  position  TEXT,                 -- in the channel's own words; NULL before the first message
+  moved_at  INTEGER,
+  worker_id INTEGER NOT NULL      -- who reads it
+) STRICT, WITHOUT ROWID;
