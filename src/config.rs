@@ -222,14 +222,7 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>, registered: &Directory) ->
         None if file.has("defaults") => Fields::unreadable(),
         None => Fields::default(),
     };
-    let zone = match file.owned_text("timezone") {
-        Some(zone) => FileZone::Named(zone),
-        None if file.has("timezone") => FileZone::Wrong,
-        None => match &registered.timezone {
-            Some(zone) => FileZone::Named(zone.clone()),
-            None => FileZone::Absent,
-        },
-    };
+    let zone = zone(&file, registered);
     let known = directory::build(reader, &file, &defaults, registered);
     let shared = jobs::Shared {
         known: &known,
@@ -274,6 +267,18 @@ fn read(reader: &mut Reader<'_>, table: &DeTable<'_>, registered: &Directory) ->
     };
     lints::look(reader, &file, &file_read);
     file_read
+}
+
+/// The zone of jobs that name none: the file's, else the one that a program registered.
+fn zone(file: &Fields, registered: &Directory) -> FileZone {
+    match file.owned_text("timezone") {
+        Some(zone) => FileZone::Named(zone),
+        None if file.has("timezone") => FileZone::Wrong,
+        None => match &registered.timezone {
+            Some(zone) => FileZone::Named(zone.clone()),
+            None => FileZone::Absent,
+        },
+    }
 }
 
 fn prompt_files(file: &Fields) -> Vec<PathBuf> {
