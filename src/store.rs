@@ -25,6 +25,7 @@ mod job_rows;
 mod outbox_rows;
 mod run_rows;
 mod session_rows;
+mod worker_rows;
 
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -52,22 +53,13 @@ pub use run_rows::{
 pub use session_rows::{
     ClaimedTurn, EntryDraft, InboundMessage, TurnCount, TurnEnd, TurnResult, TurnRow, WindowOf,
 };
+pub use worker_rows::{
+    BegunWorker, Claimant, DueClaimant, DueKinds, Interrupted, NewWorker, Renewal, Role, WorkerId,
+    WorkerRow,
+};
 
 /// One result an item of a batch.
 pub type Results<T> = Result<Vec<Result<T, Conflict>>, StoreError>;
-
-/// A worker's identity in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WorkerId(pub i64);
-
-/// What a worker that starts finds unfinished by one that died.
-#[derive(Debug, Clone, Default)]
-pub struct Interrupted {
-    /// Runs whose attempt was under way. Their lanes are free again, and their leases void.
-    pub runs: Vec<ClaimedRun>,
-    /// Parts marked `sending`.
-    pub parts: Vec<ClaimedPart>,
-}
 
 /// A lane that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,17 +92,29 @@ pub trait Store: Send + Sync + 'static {
 
     // Workers.
 
-    /// Registers a worker, and voids what the one before it held: the caller has made sure that it
-    /// is dead. User turns that were running are waiting again, or have failed after their second
+    /// Registers a worker, and gives it what those held that are dead: where workers share the
+    /// database those whose lease is over, and else all before it, as the caller has made sure. User
+    /// turns of theirs that were running are waiting again, or have failed after their second
     /// attempt.
     async fn begin_worker(
         &self,
-        zone_data: &str,
+        worker: NewWorker,
         now: Timestamp,
-    ) -> Result<(WorkerId, Interrupted), StoreError>;
+    ) -> Result<BegunWorker, StoreError>;
 
-    /// Takes back lanes of this worker whose holder is not among those that it knows to be at work
-    /// (`run:<id>`, `turn:<id>`, `part:<id>`): a claim whose answer never arrived.
+    /// Holds the worker's lease for another while; `None` where another worker has taken over from
+    /// it. Waits for nobody who writes.
+    async fn renew_lease(&self, worker: WorkerId) -> Result<Option<Renewal>, StoreError>;
+
+    /// Gives a living worker what those held whose lease is over, as [`Store::begin_worker`] does.
+    async fn take_over(&self, worker: WorkerId, now: Timestamp) -> Result<Interrupted, StoreError>;
+
+    /// The workers whose lease is not over, in the order in which they began. Of a database that no
+    /// workers share, the one that has not stopped in order: whether it lives its lock tells.
+    async fn living_workers(&self) -> Result<Vec<WorkerRow>, StoreError>;
+
+    /// Takes back what this worker holds and does not know to be at work (`run:<id>`, `turn:<id>`,
+    /// `part:<id>`): a claim whose answer never arrived.
     async fn reclaim(
         &self,
         worker: WorkerId,
@@ -118,7 +122,7 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Interrupted, StoreError>;
 
-    /// Records that the worker has stopped in order.
+    /// Records that the worker has stopped in order. What it still holds others take over at once.
     async fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
 
     /// The newest instant at which somebody is known to have believed the machine's clock: a worker
@@ -145,6 +149,21 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<StoredJob>, StoreError>;
+
+    /// The same, claimed for a moment by one of several workers, so that the others decide about
+    /// other jobs meanwhile; without waiting for those who write. A claim only saves work: what is
+    /// decided is fenced by the job's version.
+    async fn claim_due_jobs(
+        &self,
+        by: DueClaimant,
+        after: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredJob>, StoreError>;
+
+    /// The smallest `wake_at` of the jobs that [`Store::claim_due_jobs`] would give this worker when
+    /// they are due.
+    async fn next_wake_of(&self, by: DueClaimant) -> Result<Option<Timestamp>, StoreError>;
 
     /// The smallest `wake_at` of all jobs.
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
@@ -185,11 +204,16 @@ pub trait Store: Send + Sync + 'static {
     /// The next instant at which a delivery that backs off or a queued run comes due, after `now`.
     async fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 
+    /// How many runs are under way, whoever works on them.
+    async fn running_runs(&self) -> Result<usize, StoreError>;
+
     /// Takes lanes: a run's attempt or a turn begins, a part is marked `sending`. A user's row
-    /// takes its place in history here.
+    /// takes its place in history here. Where workers share the database it renews the claimant's
+    /// lease too; [`Conflict::LeaseLost`] where another worker has taken over from it, and
+    /// [`Conflict::NoSlot`] where as many runs are under way as may be.
     async fn claim(
         &self,
-        worker: WorkerId,
+        by: Claimant,
         batch: Vec<ClaimRequest>,
         now: Timestamp,
     ) -> Results<Claimed>;

@@ -17,6 +17,8 @@ mod inbound;
 mod incidents;
 mod journal;
 mod lanes;
+mod lease;
+mod life;
 mod pulse;
 mod recover;
 mod reset;
@@ -24,6 +26,7 @@ mod run;
 mod services;
 mod tools;
 mod trouble;
+mod zone_release;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -31,11 +34,11 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, SystemClock},
     directory::Chat,
     ids::{ChatName, JobId, RunId, SessionKey},
     outbound::Writer,
-    store::{Interrupted, Store, StoreError, WorkerId},
+    store::{ClaimedRun, Interrupted, Store, StoreError, WorkerId},
 };
 
 pub use apply::{JobsChange, apply_jobs};
@@ -53,6 +56,7 @@ use absorb::Completion;
 use guard::Guard;
 use in_flight::InFlight;
 use inbound::Listening;
+use lease::Lease;
 use pulse::Pulse;
 use trouble::Trouble;
 
@@ -105,8 +109,11 @@ pub struct Worker {
     is_draining: bool,
     /// Whether the store did not take all of it last time.
     is_struggling: bool,
-    /// What a worker that died left, as far as nothing was decided about it.
+    /// What workers that died left, as far as nothing was decided about it.
     interrupted: Interrupted,
+    /// Runs that waited for their first attempt while no worker was alive, likewise.
+    unbegun: Vec<ClaimedRun>,
+    lease: Lease,
     /// Whether the clock is believed.
     guard: Guard,
     journal: Option<Arc<Journal>>,
@@ -115,8 +122,9 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Registers a worker and recovers what the one before it left. The caller holds the lock that
-    /// proves that no other worker is alive. Decisions are written to the journal, if there is one.
+    /// Registers a worker and recovers what those before it left that are dead. Where workers share
+    /// the database their leases tell; else the caller holds the lock that proves that no other
+    /// worker is alive. Decisions are written to the journal, if there is one.
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read or written.
@@ -131,13 +139,17 @@ impl Worker {
         let guard = Guard::new(clock.as_ref());
         let pulse = Pulse::starting_at(clock.elapsed());
         let store_id = store.identity().await?.into();
-        let (id, interrupted) = store.begin_worker(&services.zone_data, now).await?;
+        let asked_at = SystemClock.elapsed();
+        let registration = Self::registration(&scope, &services);
+        let begun = store.begin_worker(registration.clone(), now).await?;
+        life::tell_differences(&registration, &begun.others);
         let services = Arc::new(services);
         let writer = Arc::new(Writer::new(services.channels.clone(), clock.clone()));
         let mut worker = Self {
+            lease: Lease::keep(store.clone(), &begun, asked_at),
             store,
             clock,
-            id,
+            id: begun.id,
             store_id,
             scope,
             services,
@@ -148,12 +160,14 @@ impl Worker {
             unsaved: Vec::new(),
             is_draining: false,
             is_struggling: false,
-            interrupted,
+            interrupted: Interrupted::default(),
+            unbegun: Vec::new(),
             guard,
             journal,
             trouble: Trouble::default(),
             pulse,
         };
+        worker.take_up(begun);
         worker.recover(now).await?;
         Ok(worker)
     }
@@ -170,6 +184,7 @@ impl Worker {
             self.keep_finished();
             return Ok(None);
         }
+        self.keep_alive(now).await?;
         self.recover(now).await?;
         self.keep_finished();
         self.absorb_unsaved(now).await?;
@@ -227,7 +242,7 @@ impl Worker {
     async fn next_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let lanes = self.store.next_lane_instant(now).await?;
         let jobs = match self.scope {
-            Scope::All => self.store.next_wake().await?,
+            Scope::All => self.next_wake().await?,
             Scope::Session(_) | Scope::Run { .. } => None,
         };
         Ok(lanes.into_iter().chain(jobs).min())

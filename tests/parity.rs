@@ -476,12 +476,16 @@ async fn a_failing_agent_is_tried_again_inside_the_occurrence() {
 async fn turn_under_way(world: &World, text: &str) -> ClaimedTurn {
     let grant = Grant::Turn(world.say("me", text).await);
     let now = world.clock.now();
-    let (by, _) = world.store.begin_worker("test", now).await.unwrap();
+    let by = world.begin_worker().await;
     let request = ClaimRequest {
         session_key: world.session("me"),
         grant,
     };
-    let claims = world.store.claim(by, vec![request], now).await.unwrap();
+    let claims = world
+        .store
+        .claim(by.into(), vec![request], now)
+        .await
+        .unwrap();
     match claims.into_iter().next() {
         Some(Ok(Claimed::Turn(turn))) => *turn,
         other => panic!("{other:?}"),

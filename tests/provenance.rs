@@ -41,11 +41,7 @@ async fn lived() -> World {
     world.say("me", "How much?").await;
     worker.until_quiet().await.unwrap();
     world.run_at(&mut worker, "2026-12-01T08:00:00Z").await;
-    let (id, _) = world
-        .store
-        .begin_worker("zones", world.clock.now())
-        .await
-        .unwrap();
+    let id = world.begin_worker().await;
     for (key, words) in [
         (HEARTBEAT, "beat 1"),
         (HEARTBEAT, "beat 2"),
@@ -76,7 +72,11 @@ async fn gateways_turn(world: &World, worker: chatcron::store::WorkerId, key: &s
         session_key,
         grant: Grant::Turn(turn),
     };
-    let claimed = world.store.claim(worker, vec![request], now).await.unwrap();
+    let claimed = world
+        .store
+        .claim(worker.into(), vec![request], now)
+        .await
+        .unwrap();
     let Ok(Claimed::Turn(claimed)) = claimed.into_iter().next().unwrap() else {
         panic!("the lane is free");
     };

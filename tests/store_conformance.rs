@@ -18,6 +18,9 @@ use chatcron::store::{
 };
 
 #[cfg(feature = "postgres")]
+use sqlx::{Connection, PgConnection};
+
+#[cfg(feature = "postgres")]
 #[path = "support/cluster.rs"]
 mod cluster;
 
@@ -42,6 +45,9 @@ mod inbound;
 mod incidents;
 #[path = "store/lanes.rs"]
 mod lanes;
+#[cfg(feature = "postgres")]
+#[path = "store/leases.rs"]
+mod leases;
 #[path = "store/ledger.rs"]
 mod ledger;
 #[path = "store/old_database.rs"]
@@ -73,6 +79,11 @@ pub(crate) trait Database: Send + Sync {
 
     /// Another handle on the same database.
     fn open(&self) -> impl Future<Output = Self::Store> + Send;
+
+    /// As if all workers had died, and been silent since: where they hold leases these are over.
+    fn end_leases(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// A temporary file.
@@ -129,6 +140,13 @@ impl Database for PostgresDatabase {
         PostgresStore::open(&self.address(), OpenMode::CreateIfMissing)
             .await
             .unwrap()
+    }
+
+    async fn end_leases(&self) {
+        let mut conn = PgConnection::connect(&self.url).await.unwrap();
+        let end = "UPDATE workers SET lease_until = 0";
+        sqlx::query(end).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
     }
 }
 

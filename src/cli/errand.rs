@@ -82,6 +82,7 @@ impl<'a> Errand<'a> {
         let mut looks = 0;
         loop {
             if let Some(found) = look().await.map_err(|error| database::failure(&error))? {
+                self.end().await;
                 return Ok(found);
             }
             match &mut self.own {
@@ -95,6 +96,15 @@ impl<'a> Errand<'a> {
             looks += 1;
             // What is left waits for somebody else, or for its time.
             tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Ends in order what this command began, so that nobody waits for its lease.
+    async fn end(&mut self) {
+        if let Some(own) = self.own.take()
+            && let Err(error) = own.worker.end().await
+        {
+            tracing::debug!(%error, "the errand's worker did not end in order");
         }
     }
 

@@ -50,9 +50,19 @@ pub(super) struct Arguments {
     /// Append every decision with its inputs to this file, for `chatcron recheck`.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Where another worker runs, wait for its end and take over at once, instead of refusing.
+    /// Where another worker runs, wait for its end and take over, instead of sharing the work
+    /// (PostgreSQL) or refusing (SQLite, which has one worker).
     #[arg(long)]
     standby: bool,
+    /// For how long a worker of a PostgreSQL database may be silent before the others take over from
+    /// it, in seconds. A message gets no longer than that to be sent.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 45,
+        value_parser = clap::value_parser!(u64).range(3..=3600),
+    )]
+    lease: u64,
     /// Confirm that the machine's clock is right, where it is more than a day ahead of what the
     /// database knows.
     #[arg(long)]
@@ -72,7 +82,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let policy = if arguments.standby {
         Beside::StandBy
     } else {
-        Beside::Refuse
+        Beside::Join
     };
     let taking = lock::take(&place.database, policy, &stop.drain);
     let Some(taken) = service_manager::waiting("standing by", taking).await? else {
@@ -145,8 +155,13 @@ pub(super) struct Place {
 
 impl Place {
     fn of(arguments: &Arguments) -> Result<Self, Failure> {
+        let mut database = arguments.database.database(&arguments.file)?;
+        if let Database::Server { address, .. } = &mut database {
+            let lease = Duration::from_secs(arguments.lease);
+            *address = address.clone().with_lease(lease);
+        }
         Ok(Self {
-            database: arguments.database.database(&arguments.file)?,
+            database,
             folder: jobs_file::folder(&arguments.file),
             source: jobs_file::source(&arguments.file),
             file: arguments.file.clone(),
@@ -207,7 +222,6 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         read.at,
         handle,
     ));
-    beside.spawn(lock::stop_when_lost(lock.clone(), stop.clone()));
     beside.spawn(service_manager::tell_life(worker.watch_pulse()));
     beside.spawn(service_manager::tell_trouble(worker.watch_trouble()));
     beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));

@@ -27,8 +27,6 @@ pub enum Ended {
     Stopped,
     /// It was asked to, and what still ran had to be left for the next start.
     LeftForNextStart,
-    /// Another worker has taken the database over; what this one would write is refused.
-    LockLost,
     /// Its own housekeeping could not begin.
     Failed(HousekeepingError),
 }
@@ -58,8 +56,8 @@ impl Chatcron {
     /// the program, and runs what is due.
     ///
     /// # Errors
-    /// [`StartError::AlreadyRunning`] where another worker has the database, and whatever keeps it
-    /// from beginning.
+    /// [`StartError::AlreadyRunning`] where another worker has the SQLite database (those of a
+    /// PostgreSQL one share the work), and whatever keeps it from beginning.
     pub async fn start(&self) -> Result<RunningWorker, StartError> {
         let lock = self.lock().await?;
         let (store, clock) = (self.inner.store.clone(), self.inner.clock.clone());
@@ -82,20 +80,9 @@ impl Chatcron {
         let asked = stop.clone();
         let task = tokio::spawn(async move {
             // Held until the worker, and with it all that it runs, is gone.
-            let lock = lock;
-            let run = worker.run(requests, asked.clone(), Ticks::On, grace);
-            tokio::pin!(run);
-            let (ended, was_lost) = tokio::select! {
-                ended = &mut run => (ended, false),
-                () = lock.lost() => {
-                    tracing::error!("another worker has taken the database over: this one stops");
-                    asked.now.cancel();
-                    (run.await, true)
-                }
-            };
-            match ended {
+            let _lock = lock;
+            match worker.run(requests, asked, Ticks::On, grace).await {
                 Err(error) => Ended::Failed(error),
-                Ok(()) if was_lost => Ended::LockLost,
                 Ok(()) => Ended::Stopped,
             }
         });

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures_util::FutureExt;
@@ -24,6 +25,9 @@ use super::Channels;
 
 /// How soon a part is tried again whose channel is not configured.
 const ABSENT_WAIT: SignedDuration = SignedDuration::from_mins(1);
+
+/// How long before the end of its lease a sender stops waiting.
+const LEASE_MARGIN: Duration = Duration::from_millis(500);
 
 /// What can be done about a part in doubt while its channel is not configured: nothing is sent, so
 /// it waits until somebody knows what the channel can do.
@@ -59,8 +63,9 @@ impl Writer {
     }
 
     /// Sends one part, whatever the channel does: an answer that does not come in time, or a panic
-    /// of the adapter, is ambiguous.
-    pub async fn send(&self, part: &ClaimedPart) -> PartSettlement {
+    /// of the adapter, is ambiguous. `within` is how long the sender's lease lasts: none of it is
+    /// sent under one that is nearly over, and what is sent is given up before that is.
+    pub async fn send(&self, part: &ClaimedPart, within: Duration) -> PartSettlement {
         if let Some(why) = stopped(part) {
             return self.settled(part, address_stopped(), Some(why));
         }
@@ -79,9 +84,15 @@ impl Writer {
             let why = "it was in doubt while its channel was not configured".to_owned();
             return self.settled(part, Transition::Unknown, Some(why));
         }
+        let within = within.saturating_sub(LEASE_MARGIN);
         let answer = match self.held(&part.destination) {
             Some(refused) => refused,
-            None => self.attempt(channel.as_ref(), part).await,
+            None if within.is_zero() => SendAnswer::Refused {
+                retry_after: Some(SignedDuration::ZERO),
+                scope: RefusalScope::Chat,
+                why: "the worker's lease was nearly over".to_owned(),
+            },
+            None => self.attempt(channel.as_ref(), part, within).await,
         };
         self.hold(&part.destination, &answer);
         self.conclude(part, answer, doubt)
@@ -98,10 +109,15 @@ impl Writer {
         self.settled(part, transition, Some(why))
     }
 
-    async fn attempt(&self, channel: &dyn Channel, part: &ClaimedPart) -> SendAnswer {
+    async fn attempt(
+        &self,
+        channel: &dyn Channel,
+        part: &ClaimedPart,
+        within: Duration,
+    ) -> SendAnswer {
         let outgoing = outgoing(part);
         let sending = AssertUnwindSafe(channel.send(&outgoing, self.clock.now())).catch_unwind();
-        match tokio::time::timeout(channel.send_timeout(), sending).await {
+        match tokio::time::timeout(channel.send_timeout().min(within), sending).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_panic)) => SendAnswer::Ambiguous {
                 why: "the channel's code panicked".to_owned(),

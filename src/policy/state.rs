@@ -201,11 +201,12 @@ pub enum Event<'a> {
         /// The policies of the definition under which the run started.
         policies: &'a Policies,
     },
-    /// The process that executed a run has died.
+    /// The process that executed a run has died, or was to execute it and was not there.
     LeaseLost {
         /// What the run executes.
         occurrence: &'a OccurrenceRef,
-        /// How many attempts have been made, the interrupted one included.
+        /// How many attempts have been made, the interrupted one included; none where it still
+        /// waited for its first.
         attempts_made: u32,
         /// Whether the interrupted one has had effects.
         effects: Effects,

@@ -82,6 +82,9 @@ pub enum Conflict {
     /// The lane is taken.
     #[error("the lane is taken")]
     LaneTaken,
+    /// As many runs are under way as may be.
+    #[error("as many runs are under way as may be")]
+    NoSlot,
     /// The slot has a record already.
     #[error("slot {slot} is accounted for already")]
     SlotAccounted {

@@ -1,7 +1,7 @@
 //! The PostgreSQL store: one database of a server, which several processes may use at once.
 //!
 //! Whoever writes takes his turn under a lock of the server that ends with his transaction, so that
-//! what a batch is decided from stays as it was read. A connection that is lost is made again, and a
+//! what a batch is decided from stays as it was read. Workers hold leases by the server's clock. A connection that is lost is made again, and a
 //! commit of which the answer was lost with it is asked after.
 
 use std::sync::Arc;
@@ -12,23 +12,26 @@ use tokio::sync::Mutex;
 use crate::store::{
     StoreError,
     sql::{
-        Backend, Connections, OpenMode, SqlStore,
+        Backend, Connections, OpenMode, Shared, SqlStore,
         connection::{Pool, Reconnect},
         failure::{Failure, Fallible},
     },
 };
 
 mod address;
-mod lock;
+mod company;
 mod migrate;
 mod watch;
 
 pub use address::{Address, AddressError};
-pub use lock::ServerLock;
+pub use company::who_works;
 
 use watch::Watch;
 
 const READERS: u32 = 4;
+
+/// Connections on which leases are renewed and jobs claimed: neither waits for those who write.
+const ASIDE: u32 = 2;
 
 /// Everything durable, in one PostgreSQL database.
 pub type PostgresStore = SqlStore<Server>;
@@ -71,6 +74,10 @@ async fn connect(address: &Address, mode: OpenMode) -> Result<PostgresStore, sql
         database: Arc::from(address.name()),
         readers: Pool::Postgres(readers),
         writer,
+        shared: Some(Shared {
+            aside: Pool::Postgres(address::pool(ASIDE).connect_lazy_with(address.writing())),
+            lease: address.lease(),
+        }),
     };
     Ok(PostgresStore::start(server, connections))
 }

@@ -3,7 +3,7 @@
 //! A batch is loaded by a few statements, decided in memory, and written by a statement a table. The
 //! code is one for all databases; a [`statement::Statement`] has the words of each.
 
-use std::{collections::HashSet, fmt, future::Future, sync::Arc};
+use std::{collections::HashSet, fmt, future::Future, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -15,11 +15,12 @@ use crate::{
     message::PartState,
     policy::LaneQueue,
     store::{
-        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundBatch, InboundMessage,
-        IncidentCommit, IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits,
-        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Resolution, Results, RunFilter,
-        RunRow, Sent, Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow,
-        WindowOf, WorkerId, Written,
+        AttemptRow, BegunWorker, ClaimRequest, Claimant, Claimed, Conflict, DiagnosticRow,
+        DueClaimant, InboundBatch, InboundMessage, IncidentCommit, IncidentRow, IncidentSignal,
+        Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker, OutboxRow, OutboxScope,
+        PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results, RunFilter, RunRow, Sent,
+        Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId,
+        WorkerRow, Written,
     },
     transcript::Entry,
 };
@@ -113,6 +114,16 @@ pub(super) struct Connections {
     pub(super) readers: Pool,
     /// The one that writes, and how it is made again; `None` for a store that is only read.
     pub(super) writer: Option<(Conn, Reconnect)>,
+    /// Where several workers share the database.
+    pub(super) shared: Option<Shared>,
+}
+
+/// What several workers need to share a database.
+pub(super) struct Shared {
+    /// Connections that write without waiting for the turns of those who write.
+    pub(super) aside: Pool,
+    /// How long a worker's lease lasts.
+    pub(super) lease: Duration,
 }
 
 /// Everything durable, in one SQL database: one task that writes, a few connections that read.
@@ -123,6 +134,7 @@ pub struct SqlStore<B> {
     database: Arc<str>,
     readers: Pool,
     writer: Option<Writer>,
+    pub(super) shared: Option<Shared>,
 }
 
 impl<B: fmt::Debug> fmt::Debug for SqlStore<B> {
@@ -144,6 +156,7 @@ impl<B> SqlStore<B> {
             database,
             readers: opened.readers,
             writer,
+            shared: opened.shared,
         }
     }
 
@@ -153,7 +166,17 @@ impl<B> SqlStore<B> {
         if let Some(writer) = &self.writer {
             writer.stop().await;
         }
+        if let Some(shared) = &self.shared {
+            shared.aside.close().await;
+        }
         self.readers.close().await;
+    }
+
+    /// Where leases are renewed and jobs claimed.
+    fn aside(&self) -> &Pool {
+        self.shared
+            .as_ref()
+            .map_or(&self.readers, |shared| &shared.aside)
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
@@ -177,15 +200,33 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn begin_worker(
         &self,
-        zone_data: &str,
+        worker: NewWorker,
         now: Timestamp,
-    ) -> Result<(WorkerId, Interrupted), StoreError> {
-        let zone_data = zone_data.to_owned();
+    ) -> Result<BegunWorker, StoreError> {
+        let lease = self.shared.as_ref().map(|shared| shared.lease);
         self.writer()?
             .perform(move |conn| {
-                Box::pin(async move { workers::begin(conn, &zone_data, now).await })
+                Box::pin(async move { workers::begin(conn, &worker, lease, now).await })
             })
             .await
+    }
+
+    async fn renew_lease(&self, worker: WorkerId) -> Result<Option<Renewal>, StoreError> {
+        self.read(workers::renew(self.aside(), worker).await)
+    }
+
+    async fn take_over(&self, worker: WorkerId, now: Timestamp) -> Result<Interrupted, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(workers::take_over(conn, worker, now)))
+            .await
+    }
+
+    async fn living_workers(&self) -> Result<Vec<WorkerRow>, StoreError> {
+        self.read(workers::living(&self.readers).await)
+    }
+
+    async fn running_runs(&self) -> Result<usize, StoreError> {
+        self.read(workers::running_runs(&self.readers).await)
     }
 
     async fn reclaim(
@@ -235,6 +276,30 @@ impl<B: Backend> Store for SqlStore<B> {
         limit: usize,
     ) -> Result<Vec<StoredJob>, StoreError> {
         self.read(jobs::due(&self.readers, after, now, limit).await)
+    }
+
+    async fn claim_due_jobs(
+        &self,
+        by: DueClaimant,
+        after: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredJob>, StoreError> {
+        #[cfg(feature = "postgres")]
+        if let Some(shared) = &self.shared {
+            return self.read(jobs::claim_due(&shared.aside, by, (after, now), limit).await);
+        }
+        let _ = by;
+        self.due_jobs(after, now, limit).await
+    }
+
+    async fn next_wake_of(&self, by: DueClaimant) -> Result<Option<Timestamp>, StoreError> {
+        #[cfg(feature = "postgres")]
+        if self.shared.is_some() {
+            return self.read(jobs::next_wake_of(&self.readers, by).await);
+        }
+        let _ = by;
+        self.next_wake().await
     }
 
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -289,11 +354,11 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn claim(
         &self,
-        worker: WorkerId,
+        by: Claimant,
         batch: Vec<ClaimRequest>,
         now: Timestamp,
     ) -> Results<Claimed> {
-        let items = batch.into_iter().map(|request| (worker, request)).collect();
+        let items = batch.into_iter().map(|request| (by, request)).collect();
         self.writer()?.batch(items, now, Request::Claim).await
     }
 

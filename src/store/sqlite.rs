@@ -105,6 +105,7 @@ impl SqlStore<File> {
             database: name.into(),
             readers: Pool::Sqlite(opened.readers),
             writer: opened.writer.map(|conn| (Conn::Sqlite(conn), reconnect)),
+            shared: None,
         };
         Ok(Self::start(file, connections))
     }

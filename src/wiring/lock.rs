@@ -1,9 +1,10 @@
-//! The lock of a database's one worker, wherever the database is.
+//! The right to work on a database: a lock beside a file, which has one worker; on a server, whose
+//! workers share the work under leases, everybody has it.
 
-use std::{future, io};
+use std::io;
 
 #[cfg(feature = "postgres")]
-use crate::store::postgres::ServerLock;
+use crate::store::postgres::who_works;
 use crate::store::{
     StoreError,
     sqlite::{Holder, WorkerLock},
@@ -11,18 +12,19 @@ use crate::store::{
 
 use super::Database;
 
-/// Held by the one worker of a database.
+/// Held by a worker of a database.
 #[derive(Debug)]
 pub(crate) enum Lock {
     /// Beside a file.
     File(WorkerLock),
-    /// In a server.
+    /// Nothing: a server's workers have leases.
     #[cfg(feature = "postgres")]
-    Server(ServerLock),
+    Shared,
 }
 
 impl Lock {
-    /// Takes the lock.
+    /// Takes the lock. A worker of a server needs none, and an errand there leaves its work to a
+    /// worker where one is alive.
     ///
     /// # Errors
     /// [`StoreError::Held`] where somebody else has it, and whatever keeps it from being taken.
@@ -31,13 +33,17 @@ impl Lock {
             Database::File(path) => WorkerLock::acquire(path, holder).map(Self::File),
             #[cfg(feature = "postgres")]
             Database::Server { address, .. } => {
-                let lock = ServerLock::acquire(address, holder).await;
-                lock.map(Self::Server)
+                if holder == Holder::Errand && who_works(address).await? == Some(Holder::Worker) {
+                    return Err(StoreError::Held {
+                        database: address.name().to_owned(),
+                    });
+                }
+                Ok(Self::Shared)
             }
         }
     }
 
-    /// Who has the lock; `None` where nobody has.
+    /// Who works on the database; `None` where nobody does.
     ///
     /// # Errors
     /// Where it cannot be asked for.
@@ -47,7 +53,7 @@ impl Lock {
                 Ok(WorkerLock::is_held(path)?.then(|| WorkerLock::holder(path)))
             }
             #[cfg(feature = "postgres")]
-            Database::Server { address, .. } => ServerLock::holder(address).await,
+            Database::Server { address, .. } => who_works(address).await,
         }
     }
 
@@ -68,16 +74,7 @@ impl Lock {
         match self {
             Self::File(lock) => lock.tell(trouble),
             #[cfg(feature = "postgres")]
-            Self::Server(_) => Ok(()),
-        }
-    }
-
-    /// Ends when somebody else has the lock: a server's goes with its connection.
-    pub(crate) async fn lost(&self) {
-        match self {
-            Self::File(_) => future::pending().await,
-            #[cfg(feature = "postgres")]
-            Self::Server(lock) => lock.lost().await,
+            Self::Shared => Ok(()),
         }
     }
 }

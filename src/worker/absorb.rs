@@ -112,7 +112,7 @@ impl Worker {
         let settlements = parts.iter().map(|(_, settlement)| *settlement).cloned();
         let answers = self.store.settle_parts(settlements.collect(), now).await?;
         for ((part, settlement), answer) in parts.iter().zip(answers) {
-            self.in_flight.end_part(part.part_id);
+            self.in_flight.end_part(part.part_id, part.epoch);
             match answer {
                 Ok(()) => tell_part(part, settlement),
                 Err(conflict) => {
@@ -131,7 +131,7 @@ impl Worker {
         let ends = turns.iter().map(|(_, end)| *end).cloned();
         let answers = self.store.finish_turns(ends.collect(), now).await?;
         for ((turn, end), answer) in turns.iter().zip(answers) {
-            self.in_flight.end_turn(turn.turn_id);
+            self.in_flight.end_turn(turn.turn_id, turn.epoch);
             let (chat, turn) = (&turn.session_key, turn.turn_id.0);
             match (answer, &end.result) {
                 (Ok(()), TurnResult::Done) => tracing::info!(%chat, turn, "turn done"),
@@ -170,7 +170,7 @@ impl Worker {
                 self.unsaved.push(report);
                 continue;
             }
-            let span = self.in_flight.end_run(run.run_id);
+            let span = self.in_flight.end_run(run.run_id, run.epoch);
             if answer == Told::Applied {
                 span.in_scope(|| tell_run(done));
             }

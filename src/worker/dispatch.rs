@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     ids::JobId,
     policy::OwnedEvent,
-    store::{StoreError, StoredJob},
+    store::{DueClaimant, DueKinds, StoreError, StoredJob},
 };
 
 use super::{BATCH, Change, ChangeError, Worker};
@@ -32,13 +32,13 @@ impl Worker {
     /// Decides about every job whose wake-up has come.
     pub(super) async fn dispatch_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         for _ in 0..BATCHES_A_STEP {
-            let due = self.store.due_jobs(Timestamp::MIN, now, BATCH).await?;
+            let due = self.due_jobs(Timestamp::MIN, now).await?;
             let is_last = due.len() < BATCH;
             // Behind a backlog as a long downtime leaves it, what is due just now does not wait.
             let current = now.saturating_sub(CURRENT).unwrap_or(Timestamp::MIN);
             let is_old = |stored: &StoredJob| stored.wake_at.is_some_and(|at| at <= current);
             if !is_last && due.last().is_some_and(is_old) {
-                let due = self.store.due_jobs(current, now, BATCH).await?;
+                let due = self.due_jobs(current, now).await?;
                 self.wake(due, now).await?;
             }
             if !self.wake(due, now).await? || is_last {
@@ -46,6 +46,39 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// A batch of due jobs; those that other workers are deciding about are left to them.
+    async fn due_jobs(
+        &self,
+        after: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<StoredJob>, StoreError> {
+        match self.among_others() {
+            Some(by) => self.store.claim_due_jobs(by, after, now, BATCH).await,
+            None => self.store.due_jobs(after, now, BATCH).await,
+        }
+    }
+
+    /// When the next job is due about which this worker decides.
+    pub(super) async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        match self.among_others() {
+            Some(by) => self.store.next_wake_of(by).await,
+            None => self.store.next_wake().await,
+        }
+    }
+
+    /// How this worker asks for jobs while others are at work. It leaves those to them that they can
+    /// plan better, by newer zone data.
+    fn among_others(&self) -> Option<DueClaimant> {
+        self.lease.has_company().then(|| DueClaimant {
+            worker: self.id,
+            kinds: if self.lease.others_know_zones_better() {
+                DueKinds::WithoutZones
+            } else {
+                DueKinds::All
+            },
+        })
     }
 
     /// Decides about these jobs; returns whether anything came of it.

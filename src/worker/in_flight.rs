@@ -1,7 +1,7 @@
 //! What the worker's tasks are doing, so that it can be counted and called off.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
 };
 
@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::{
-    ids::{PartId, RunId, SessionKey, TurnId},
-    store::ClaimedRun,
+    ids::{Epoch, PartId, RunId, SessionKey, TurnId},
+    store::{ClaimedPart, ClaimedRun, ClaimedTurn},
 };
 
 /// An attempt under way.
@@ -22,14 +22,28 @@ struct Run {
     span: Span,
 }
 
-/// Attempts, turns and sends under way.
+/// A turn under way.
+struct Turn {
+    epoch: Epoch,
+    session: SessionKey,
+    cancel: CancellationToken,
+}
+
+/// A send under way.
+struct Part {
+    epoch: Epoch,
+    session: SessionKey,
+}
+
+/// Attempts, turns and sends under way. The same run, turn or part may have been under way before
+/// under another lease, whose task has not noticed yet; it is told by its epoch.
 #[derive(Default)]
 pub(super) struct InFlight {
     runs: HashMap<RunId, Run>,
-    turns: HashMap<TurnId, (SessionKey, CancellationToken)>,
-    parts: HashMap<PartId, SessionKey>,
+    turns: HashMap<TurnId, Turn>,
+    parts: HashMap<PartId, Part>,
     /// The tasks, so that one which ends without a report can be told by what it held.
-    tasks: HashMap<task::Id, Holder>,
+    tasks: HashMap<task::Id, (Holder, Epoch)>,
 }
 
 /// What holds a lane.
@@ -64,29 +78,41 @@ impl InFlight {
         (cancel, span)
     }
 
-    pub(super) fn begin_turn(&mut self, turn: TurnId, session: &SessionKey) -> CancellationToken {
+    pub(super) fn begin_turn(&mut self, turn: &ClaimedTurn) -> CancellationToken {
         let cancel = CancellationToken::new();
-        self.turns.insert(turn, (session.clone(), cancel.clone()));
+        let under_way = Turn {
+            epoch: turn.epoch,
+            session: turn.session_key.clone(),
+            cancel: cancel.clone(),
+        };
+        self.turns.insert(turn.turn_id, under_way);
         cancel
     }
 
-    pub(super) fn begin_part(&mut self, part: PartId, session: &SessionKey) {
-        self.parts.insert(part, session.clone());
+    pub(super) fn begin_part(&mut self, part: &ClaimedPart) {
+        let under_way = Part {
+            epoch: part.epoch,
+            session: part.session_key.clone(),
+        };
+        self.parts.insert(part.part_id, under_way);
     }
 
     /// The attempt has ended; returns the span in which that is told.
-    pub(super) fn end_run(&mut self, run: RunId) -> Span {
-        self.runs
-            .remove(&run)
-            .map_or_else(Span::none, |run| run.span)
+    pub(super) fn end_run(&mut self, run: RunId, epoch: Epoch) -> Span {
+        match self.runs.entry(run) {
+            Entry::Occupied(own) if own.get().claimed.epoch == epoch => own.remove().span,
+            Entry::Occupied(_) | Entry::Vacant(_) => Span::none(),
+        }
     }
 
-    pub(super) fn end_turn(&mut self, turn: TurnId) {
-        self.turns.remove(&turn);
+    pub(super) fn end_turn(&mut self, turn: TurnId, epoch: Epoch) {
+        self.turns
+            .retain(|id, own| *id != turn || own.epoch != epoch);
     }
 
-    pub(super) fn end_part(&mut self, part: PartId) {
-        self.parts.remove(&part);
+    pub(super) fn end_part(&mut self, part: PartId, epoch: Epoch) {
+        self.parts
+            .retain(|id, own| *id != part || own.epoch != epoch);
     }
 
     pub(super) fn runs(&self) -> usize {
@@ -113,15 +139,15 @@ impl InFlight {
         for run in self.runs.values() {
             run.cancel.cancel();
         }
-        for (_, cancel) in self.turns.values() {
-            cancel.cancel();
+        for turn in self.turns.values() {
+            turn.cancel.cancel();
         }
     }
 
     /// Asks the turns and attempts of a session to stop, and returns the attempts.
     pub(super) fn abort_session(&self, session: &SessionKey) -> Vec<ClaimedRun> {
-        for (_, cancel) in self.turns.values().filter(|(lane, _)| lane == session) {
-            cancel.cancel();
+        for turn in self.turns.values().filter(|turn| turn.session == *session) {
+            turn.cancel.cancel();
         }
         let mut aborted = Vec::new();
         for run in self.runs.values() {
@@ -135,7 +161,7 @@ impl InFlight {
 
     /// Whether a part of the session is being sent.
     pub(super) fn is_sending(&self, session: &SessionKey) -> bool {
-        self.parts.values().any(|lane| lane == session)
+        self.parts.values().any(|part| part.session == *session)
     }
 
     /// Who holds lanes on behalf of this worker, as the store spells it.
@@ -147,9 +173,9 @@ impl InFlight {
         all.map(|holder| holder.to_string()).collect()
     }
 
-    /// This task works for that holder.
-    pub(super) fn is_done_by(&mut self, task: task::Id, holder: Holder) {
-        self.tasks.insert(task, holder);
+    /// This task works for that holder, under that lease.
+    pub(super) fn is_done_by(&mut self, task: task::Id, holder: Holder, epoch: Epoch) {
+        self.tasks.insert(task, (holder, epoch));
     }
 
     /// A task has reported; its holder stays until the report is saved.
@@ -160,9 +186,9 @@ impl InFlight {
     /// A task has ended without a report: its lane is taken back at the next reaping.
     pub(super) fn lost(&mut self, task: task::Id) {
         match self.tasks.remove(&task) {
-            Some(Holder::Run(id)) => drop(self.runs.remove(&id)),
-            Some(Holder::Turn(id)) => drop(self.turns.remove(&id)),
-            Some(Holder::Part(id)) => drop(self.parts.remove(&id)),
+            Some((Holder::Run(id), epoch)) => drop(self.end_run(id, epoch)),
+            Some((Holder::Turn(id), epoch)) => self.end_turn(id, epoch),
+            Some((Holder::Part(id), epoch)) => self.end_part(id, epoch),
             None => {}
         }
     }

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use tracing::Instrument;
 
 use crate::{
+    clock::{Clock, SystemClock},
+    ids::Epoch,
     policy::{Grant, LaneQueue, admit},
-    store::{ClaimRequest, Claimed, LaneLimits, StoreError},
+    store::{ClaimRequest, Claimant, Claimed, Conflict, LaneLimits, StoreError},
 };
 
 use super::{
@@ -21,22 +23,33 @@ impl Worker {
             return Ok(());
         }
         loop {
-            let queues = self.store.lane_queues(now, self.limits()).await?;
+            let slots_free = self.slots_free().await?;
+            let limits = self.limits(slots_free);
+            let queues = self.store.lane_queues(now, limits).await?;
             let queues: Vec<_> = queues
                 .into_iter()
                 .filter_map(|queue| self.in_scope(queue))
                 .collect();
-            let requests = self.requests(&queues, now);
-            if requests.is_empty() {
+            let requests = self.requests(&queues, slots_free, now);
+            if requests.is_empty() || self.lease.term().left().is_zero() {
                 return Ok(());
             }
             let mut started = false;
-            for claimed in self.store.claim(self.id, requests, now).await? {
+            let by = Claimant {
+                worker: self.id,
+                max_concurrent: self.services.max_concurrent,
+            };
+            let asked_at = SystemClock.elapsed();
+            for claimed in self.store.claim(by, requests, now).await? {
                 match claimed {
                     Ok(claimed) => {
+                        if !started {
+                            self.lease.claimed(asked_at);
+                        }
                         started = true;
                         self.start(claimed);
                     }
+                    Err(Conflict::LeaseLost) => self.lease.lose(),
                     Err(conflict) => tracing::debug!(%conflict, "a lane was not taken"),
                 }
             }
@@ -47,10 +60,10 @@ impl Worker {
     }
 
     /// An errand looks past everything that is not its own.
-    fn limits(&self) -> LaneLimits {
+    fn limits(&self, slots_free: usize) -> LaneLimits {
         match self.scope {
             Scope::All => LaneLimits {
-                runs: self.slots_free().min(BATCH),
+                runs: slots_free.min(BATCH),
                 others: BATCH,
             },
             Scope::Session(_) => LaneLimits {
@@ -64,9 +77,14 @@ impl Worker {
         }
     }
 
-    fn slots_free(&self) -> usize {
-        let max_concurrent = self.services.max_concurrent;
-        max_concurrent.saturating_sub(self.in_flight.runs())
+    /// How many more runs may be under way, over all workers that share the database.
+    async fn slots_free(&self) -> Result<usize, StoreError> {
+        let running = if self.lease.is_shared() {
+            self.store.running_runs().await?
+        } else {
+            self.in_flight.runs()
+        };
+        Ok(self.services.max_concurrent.saturating_sub(running))
     }
 
     /// What of a lane's queue this worker works on.
@@ -89,11 +107,16 @@ impl Worker {
     }
 
     /// What the policy grants, as far as the worker's own bounds allow.
-    fn requests(&self, queues: &[LaneQueue], now: Timestamp) -> Vec<ClaimRequest> {
+    fn requests(
+        &self,
+        queues: &[LaneQueue],
+        slots_free: usize,
+        now: Timestamp,
+    ) -> Vec<ClaimRequest> {
         let mut sends_free = SENDS_MAX.saturating_sub(self.in_flight.parts());
         let mut turns_free = TURNS_MAX.saturating_sub(self.in_flight.turns());
         let mut requests = Vec::new();
-        for (session_key, grant) in admit(queues, self.slots_free(), now) {
+        for (session_key, grant) in admit(queues, slots_free, now) {
             let has_room = match grant {
                 Grant::Deliver(_) => take_one(&mut sends_free),
                 Grant::Turn(_) => !self.is_draining && take_one(&mut turns_free),
@@ -117,21 +140,20 @@ impl Worker {
         };
         match claimed {
             Claimed::Run(run) => {
-                let run_id = run.run_id;
+                let (run_id, epoch) = (run.run_id, run.epoch);
                 let (cancel, span) = self.in_flight.begin_run(&run);
                 span.in_scope(|| tracing::info!(cause = run.cause.as_str(), "started"));
                 let attempt = async move {
                     let done = execute::run(&call, &run, cancel).await;
                     Completion::Run(run, Box::new(done))
                 };
-                let holder = Holder::Run(run_id);
-                self.work(holder, attempt.instrument(span));
+                self.work(Holder::Run(run_id), epoch, attempt.instrument(span));
             }
             Claimed::Turn(turn) => {
                 tracing::info!(chat = %turn.session_key, turn = turn.turn_id.0, "turn started");
-                let cancel = self.in_flight.begin_turn(turn.turn_id, &turn.session_key);
-                let holder = Holder::Turn(turn.turn_id);
-                self.work(holder, async move {
+                let cancel = self.in_flight.begin_turn(&turn);
+                let (holder, epoch) = (Holder::Turn(turn.turn_id), turn.epoch);
+                self.work(holder, epoch, async move {
                     let end = execute::turn(&call, &turn, cancel).await;
                     Completion::Turn(turn, Box::new(end))
                 });
@@ -141,20 +163,25 @@ impl Worker {
                 tracing::warn!(%to, part = part.part_id.0, "withheld: it is too late to be sent");
             }
             Claimed::Part(part) => {
-                self.in_flight.begin_part(part.part_id, &part.session_key);
-                let writer = Arc::clone(&self.writer);
-                let holder = Holder::Part(part.part_id);
-                self.work(holder, async move {
-                    let settlement = writer.send(&part).await;
+                self.in_flight.begin_part(&part);
+                let (writer, term) = (Arc::clone(&self.writer), self.lease.term());
+                let (holder, epoch) = (Holder::Part(part.part_id), part.epoch);
+                self.work(holder, epoch, async move {
+                    let settlement = writer.send(&part, term.left()).await;
                     Completion::Part(part, Box::new(settlement))
                 });
             }
         }
     }
 
-    fn work(&mut self, holder: Holder, task: impl Future<Output = Completion> + Send + 'static) {
+    fn work(
+        &mut self,
+        holder: Holder,
+        epoch: Epoch,
+        task: impl Future<Output = Completion> + Send + 'static,
+    ) {
         let task = self.tasks.spawn(task);
-        self.in_flight.is_done_by(task.id(), holder);
+        self.in_flight.is_done_by(task.id(), holder, epoch);
     }
 }
 

@@ -20,13 +20,14 @@ impl Worker {
             tracing::info!(
                 parts = self.interrupted.parts.len(),
                 first = part.part_id.0,
-                "settling what was being sent when the last worker stopped"
+                "settling what was being sent when a worker stopped"
             );
             let parts = self.interrupted.parts.iter();
             let settlements = parts.map(|part| self.writer.recover(part)).collect();
             self.store.settle_parts(settlements, now).await?;
             self.interrupted.parts.clear();
         }
+        self.recover_unbegun(now).await?;
         if self.interrupted.runs.is_empty() {
             return Ok(());
         }
@@ -48,6 +49,19 @@ impl Worker {
         Ok(())
     }
 
+    /// Has the policy look at runs that waited for their first attempt while no worker was alive: a
+    /// slot that has come meanwhile may go before one that would begin too late.
+    async fn recover_unbegun(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        if self.unbegun.is_empty() {
+            return Ok(());
+        }
+        let changes: Vec<_> = self.unbegun.iter().map(not_begun).collect();
+        let answers = self.apply(&changes, now).await?;
+        let mut answers = answers.into_iter();
+        self.unbegun.retain(|_| answers.next() == Some(Told::Again));
+        Ok(())
+    }
+
     /// Which of these runs' attempts have had effects. Asked when they are over: nothing more is
     /// reported of them then.
     pub(super) async fn effects_of(
@@ -57,6 +71,16 @@ impl Worker {
         let ids: Vec<_> = runs.map(|run| run.run_id).collect();
         self.store.runs_with_effects(&ids).await
     }
+}
+
+fn not_begun(run: &ClaimedRun) -> Change {
+    let event = OwnedEvent::LeaseLost {
+        occurrence: run.occurrence.clone(),
+        attempts_made: 0,
+        effects: Effects::None,
+        policies: run.job.policies.clone(),
+    };
+    Change::new(run.job.id.clone(), event)
 }
 
 fn lease_lost(run: &ClaimedRun, effects: Effects) -> Change {

@@ -13,6 +13,7 @@ use super::{
     absorb::Joined,
     apply_jobs,
     housekeeping::{Chore, Housekeeping},
+    in_flight::Holder,
     inbound::Answered,
 };
 
@@ -146,6 +147,7 @@ impl Worker {
                 answered = self.listening.next() => Woken::ByPoll(answered),
                 () = clock.sleep(sleep) => Woken::ToLook,
                 () = changed(store.as_ref(), &mut seen) => Woken::ToLook,
+                () = self.lease.changed() => Woken::ToLook,
             };
             match woken {
                 Woken::ToLook => {}
@@ -229,10 +231,16 @@ impl Worker {
 
     /// Takes back lanes in which nothing works.
     async fn reap(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let at_work = self.in_flight.holders();
+        self.recover(now).await?;
+        let mut at_work = self.in_flight.holders();
+        let undecided = self.interrupted.runs.iter();
+        at_work.extend(undecided.map(|run| Holder::Run(run.run_id).to_string()));
         let found = self.store.reclaim(self.id, &at_work, now).await?;
         self.interrupted.runs.extend(found.runs);
         self.interrupted.parts.extend(found.parts);
+        if self.lease.is_shared() {
+            self.take_over(now).await?;
+        }
         self.recover(now).await
     }
 

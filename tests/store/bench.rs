@@ -5,10 +5,10 @@ use chatcron::{
     occurrence::Outcome,
     policy::{AttemptResult, Effect, Grant, JobState, LaneQueue, outbox::Transition},
     store::{
-        AttemptEnd, AttemptFate, ClaimRequest, Claimed, ClaimedPart, ClaimedRun, ClaimedTurn,
-        Conflict, InboundMessage, JobCommit, JobSource, LaneLimits, NewMessage, OutboxRow,
-        PartSettlement, Store, StoredJob, StretchBegin, StretchChange, Target, TurnEnd, TurnResult,
-        WorkerId, Written,
+        AttemptEnd, AttemptFate, BegunWorker, ClaimRequest, Claimed, ClaimedPart, ClaimedRun,
+        ClaimedTurn, Conflict, InboundMessage, JobCommit, JobSource, LaneLimits, NewMessage,
+        NewWorker, OutboxRow, PartSettlement, Role, Store, StoredJob, StretchBegin, StretchChange,
+        Target, TurnEnd, TurnResult, WorkerId, Written,
     },
     transcript::TriggerSource,
 };
@@ -17,6 +17,16 @@ use crate::{
     Database,
     fixture::{at, attempt_end, end, job, job_id, route, start, texts},
 };
+
+/// Begins a worker with these zone data.
+pub(crate) async fn begin(store: &impl Store, zone_data: &str, seconds: i64) -> BegunWorker {
+    let worker = NewWorker {
+        role: Role::Worker,
+        zone_data: zone_data.to_owned(),
+        zone_release: None,
+    };
+    store.begin_worker(worker, at(seconds)).await.unwrap()
+}
 
 /// A store with a worker, and the usual steps at one instant each.
 pub(crate) struct Bench<S> {
@@ -27,7 +37,7 @@ pub(crate) struct Bench<S> {
 impl<S: Store> Bench<S> {
     pub(crate) async fn on<D: Database<Store = S>>(database: &D) -> Self {
         let store = database.open().await;
-        let (worker, _) = store.begin_worker("2026a", at(0)).await.unwrap();
+        let worker = begin(&store, "2026a", 0).await.id;
         Self { store, worker }
     }
 
@@ -128,7 +138,7 @@ impl<S: Store> Bench<S> {
         };
         let results = self
             .store
-            .claim(self.worker, vec![request], at(seconds))
+            .claim(self.worker.into(), vec![request], at(seconds))
             .await
             .unwrap();
         results.into_iter().next().unwrap()

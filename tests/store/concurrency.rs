@@ -91,8 +91,8 @@ pub(crate) async fn two_handles_on_one_database_take_turns<D: Database>(database
         }]
     };
     let (one, two) = tokio::join!(
-        first.store.claim(first.worker, request(), at(99)),
-        second.store.claim(second.worker, request(), at(99)),
+        first.store.claim(first.worker.into(), request(), at(99)),
+        second.store.claim(second.worker.into(), request(), at(99)),
     );
     let held = [one.unwrap().remove(0), two.unwrap().remove(0)];
     assert_eq!(held.iter().filter(|claimed| claimed.is_ok()).count(), 1);

@@ -7,7 +7,11 @@ use chatcron::{
     store::{AttemptFate, ClaimedRun, Conflict, NewMessage, Store},
 };
 
-use crate::{Database, bench::Bench, fixture::*};
+use crate::{
+    Database,
+    bench::{Bench, begin},
+    fixture::*,
+};
 
 /// The attempt fails, with this message; another one may follow.
 async fn fail<S: Store>(bench: &Bench<S>, run: &ClaimedRun, message: Option<NewMessage>) {
@@ -47,7 +51,8 @@ pub(crate) async fn the_first_report_of_an_attempt_stays<D: Database>(database: 
     assert_eq!(attempts[0].effects_at, Some(at(61)));
     // Another process sees it, also when this one has died.
     let other = database.open().await;
-    other.begin_worker("2026a", at(63)).await.unwrap();
+    database.end_leases().await;
+    begin(&other, "2026a", 63).await;
     assert!(
         other
             .runs_with_effects(&[run])

@@ -47,7 +47,7 @@ pub(crate) async fn two_claims_of_one_lane_in_a_batch_give_one_holder<D: Databas
     let batch = vec![request(first), request(second)];
     let results = bench
         .store
-        .claim(bench.worker, batch, at(61))
+        .claim(bench.worker.into(), batch, at(61))
         .await
         .unwrap();
     assert!(results[0].is_ok());

@@ -7,9 +7,8 @@ use chatcron::{
     ids::{SessionKey, TurnId},
     message::Origin,
     store::{
-        RunFilter, Store, StoreError, TurnResult, WindowOf,
-        postgres::{PostgresStore, ServerLock},
-        sqlite::{Holder, OpenMode},
+        RunFilter, Store, StoreError, TurnResult, WindowOf, postgres::PostgresStore,
+        sqlite::OpenMode,
     },
     transcript::{Content, Visibility},
 };
@@ -441,61 +440,6 @@ async fn a_row_that_cannot_be_ours_is_named() {
         words.contains("jobs budget: `source` holds `the moon`"),
         "{words}"
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_lock_is_held_by_one_and_taken_again_after_its_connection_was_lost() {
-    let (database, mut conn) = database_or_skip!();
-    let address = database.address();
-    assert_eq!(ServerLock::holder(&address).await.unwrap(), None);
-    let lock = ServerLock::acquire(&address, Holder::Worker).await.unwrap();
-    assert_eq!(
-        ServerLock::holder(&address).await.unwrap(),
-        Some(Holder::Worker)
-    );
-    let second = ServerLock::acquire(&address, Holder::Errand)
-        .await
-        .unwrap_err();
-    assert!(matches!(second, StoreError::Held { .. }), "{second}");
-    end_sessions(&mut conn).await;
-    let held = async || match ServerLock::holder(&address).await {
-        Ok(Some(holder)) => Ok(holder),
-        Ok(None) | Err(_) => Err(()),
-    };
-    assert_eq!(until_it_works(held).await, Holder::Worker);
-    assert!(
-        tokio::time::timeout(Duration::from_millis(100), lock.lost())
-            .await
-            .is_err()
-    );
-    drop(lock);
-    let again = async || ServerLock::acquire(&address, Holder::Errand).await;
-    let again = until_it_works(again).await;
-    assert_eq!(
-        ServerLock::holder(&address).await.unwrap(),
-        Some(Holder::Errand)
-    );
-    drop(again);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_whose_lock_went_to_another_is_told() {
-    let (database, mut conn) = database_or_skip!();
-    let address = database.address();
-    let lock = ServerLock::acquire(&address, Holder::Worker).await.unwrap();
-    // Another has it the moment that the connection is lost.
-    let take = "SELECT pg_advisory_lock(1667657581, hashtext(current_schema()))";
-    let mut thief = PgConnection::connect(&database.url).await.unwrap();
-    let stealing = tokio::spawn(async move {
-        sqlx::query(take).execute(&mut thief).await.unwrap();
-        thief
-    });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    end_sessions(&mut conn).await;
-    let _thief = stealing.await.unwrap();
-    tokio::time::timeout(Duration::from_secs(30), lock.lost())
-        .await
-        .unwrap();
 }
 
 /// Rows that contradict each other, in words that both databases understand.

@@ -16,7 +16,7 @@ use chatcron::{
 };
 use sqlx::{ConnectOptions, Row, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use crate::{Database, SqliteFile, fixture::*};
+use crate::{Database, SqliteFile, bench::begin, fixture::*};
 
 async fn raw(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new()
@@ -278,11 +278,7 @@ async fn a_users_row_keeps_what_came_and_counts_once() {
             .await
             .unwrap();
         bench.claim_turn(&key, turn, seconds).await;
-        bench
-            .store
-            .begin_worker("2026a", at(seconds))
-            .await
-            .unwrap();
+        begin(&bench.store, "2026a", seconds).await;
         let claimed = bench.claim_turn(&key, turn, seconds).await;
         let done = chatcron::store::TurnResult::Done;
         bench

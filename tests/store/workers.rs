@@ -3,28 +3,40 @@
 use chatcron::{
     message::{Origin, PartState},
     policy::{Effect, outbox::Transition},
-    store::{AttemptFate, Store},
+    store::{AttemptFate, Conflict, Store},
 };
 
-use crate::{Database, fixture::*};
+use crate::{Database, bench::begin, fixture::*};
 
 pub(crate) async fn a_new_worker_finds_what_was_under_way<D: Database>(database: &D) {
-    let bench = Bench::with_job(database).await;
+    let mut bench = Bench::with_job(database).await;
     let key = session("1");
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
     let parts = bench.enqueued("s1", result, 60).await;
     let sending = bench.claim_part(parts[0].part_id, &key, 61).await;
     let run = bench.started("s2", 62).await;
     let running = bench.claim_run(run, 62).await;
-    let (worker, found) = bench.store.begin_worker("2026b", at(70)).await.unwrap();
+    database.end_leases().await;
+    let begun = begin(&bench.store, "2026b", 70).await;
+    let (worker, found) = (begun.id, begun.interrupted);
     assert_ne!(worker, bench.worker);
-    assert_eq!(found.runs, vec![running.clone()]);
-    assert_eq!(found.parts.len(), 1);
-    assert_eq!(found.parts[0], sending);
-    let requeue = Effect::Requeue {
+    bench.worker = worker;
+    // Under leases of its own: whoever was taken for dead writes nothing more.
+    let under = |epoch| (found.runs[0].epoch != epoch, found.parts[0].epoch != epoch);
+    assert_eq!(under(running.epoch), (true, true));
+    let (mut run_left, mut part_left) = (running.clone(), sending);
+    run_left.epoch = found.runs[0].epoch;
+    part_left.epoch = found.parts[0].epoch;
+    assert_eq!(found.runs, vec![run_left]);
+    assert_eq!(found.parts, vec![part_left]);
+    let requeue = || Effect::Requeue {
         occurrence: scheduled("s2"),
     };
-    let mut commit = bench.decision("budget", vec![requeue]).await;
+    let mut late = bench.decision("budget", vec![requeue()]).await;
+    late.attempt_end = Some(attempt_end(&running, AttemptFate::Interrupted));
+    let refused = bench.commit(late, 71).await;
+    assert_eq!(refused.unwrap_err(), Conflict::LeaseLost);
+    let mut commit = bench.decision("budget", vec![requeue()]).await;
     commit.attempt_end = Some(attempt_end(&found.runs[0], AttemptFate::Interrupted));
     bench.commit(commit, 71).await.unwrap();
     assert_eq!(bench.claim_run(run, 72).await.attempt, 2);
@@ -45,11 +57,8 @@ pub(crate) async fn a_new_worker_finds_it_again_if_nobody_decided<D: Database>(d
     let run = bench.started("s2", 62).await;
     bench.claim_run(run, 62).await;
     for seconds in 70..73 {
-        let (_, found) = bench
-            .store
-            .begin_worker("2026a", at(seconds))
-            .await
-            .unwrap();
+        database.end_leases().await;
+        let found = begin(&bench.store, "2026a", seconds).await.interrupted;
         assert_eq!((found.runs.len(), found.parts.len()), (1, 1));
         // Nobody takes it for a part between two tries.
         let early = bench
@@ -64,7 +73,7 @@ pub(crate) async fn a_new_worker_finds_it_again_if_nobody_decided<D: Database>(d
 }
 
 pub(crate) async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(database: &D) {
-    let bench = Bench::on(database).await;
+    let mut bench = Bench::on(database).await;
     let key = session("1");
     let turn = bench
         .store
@@ -72,13 +81,15 @@ pub(crate) async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(da
         .await
         .unwrap();
     bench.claim_turn(&key, turn, 2).await;
-    bench.store.begin_worker("2026a", at(3)).await.unwrap();
+    database.end_leases().await;
+    bench.worker = begin(&bench.store, "2026a", 3).await.id;
     assert_eq!(
         bench.store.turn(turn).await.unwrap().unwrap().state,
         "waiting"
     );
     assert_eq!(bench.claim_turn(&key, turn, 4).await.attempt, 2);
-    bench.store.begin_worker("2026a", at(5)).await.unwrap();
+    database.end_leases().await;
+    begin(&bench.store, "2026a", 5).await;
     let row = bench.store.turn(turn).await.unwrap().unwrap();
     assert_eq!(
         (row.state.as_str(), row.error.as_deref()),
@@ -88,7 +99,7 @@ pub(crate) async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(da
 }
 
 pub(crate) async fn a_part_between_two_tries_was_not_in_flight<D: Database>(database: &D) {
-    let bench = Bench::with_job(database).await;
+    let mut bench = Bench::with_job(database).await;
     let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
     let parts = bench.enqueued("s1", result, 60).await;
     let again = Transition::TryAgain {
@@ -96,8 +107,10 @@ pub(crate) async fn a_part_between_two_tries_was_not_in_flight<D: Database>(data
         at: at(90),
     };
     bench.send(&parts[0], again, 61).await;
-    let (_, found) = bench.store.begin_worker("2026a", at(70)).await.unwrap();
-    assert!(found.parts.is_empty());
+    database.end_leases().await;
+    let begun = begin(&bench.store, "2026a", 70).await;
+    assert!(begun.interrupted.parts.is_empty());
+    bench.worker = begun.id;
     bench.claim_part(parts[0].part_id, &session("1"), 90).await;
 }
 
@@ -105,8 +118,10 @@ pub(crate) async fn other_zone_data_makes_every_job_look_again<D: Database>(data
     let bench = Bench::with_job(database).await;
     let wake = async || bench.store.next_wake().await.unwrap();
     assert_eq!(wake().await, Some(at(60)));
-    bench.store.begin_worker("2026a", at(10)).await.unwrap();
+    database.end_leases().await;
+    begin(&bench.store, "2026a", 10).await;
     assert_eq!(wake().await, Some(at(60)), "the same data changes nothing");
-    bench.store.begin_worker("2026b", at(20)).await.unwrap();
+    database.end_leases().await;
+    begin(&bench.store, "2026b", 20).await;
     assert_eq!(wake().await, Some(at(20)));
 }

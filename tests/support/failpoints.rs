@@ -25,11 +25,12 @@ use chatcron::{
     message::{PartState, Receipt, RefusalScope, SendAnswer, StopsAddress},
     policy::LaneQueue,
     store::{
-        AttemptRow, ClaimRequest, Claimed, Conflict, DiagnosticRow, InboundBatch, InboundMessage,
-        IncidentCommit, IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits,
-        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Resolution, Results, RunFilter,
-        RunRow, Sent, Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow,
-        WindowOf, WorkerId, Written, sqlite::SqliteStore,
+        AttemptRow, BegunWorker, ClaimRequest, Claimant, Claimed, Conflict, DiagnosticRow,
+        DueClaimant, InboundBatch, InboundMessage, IncidentCommit, IncidentRow, IncidentSignal,
+        Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker, OutboxRow, OutboxScope,
+        PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results, RunFilter, RunRow, Sent,
+        Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId,
+        WorkerRow, Written, sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -124,6 +125,11 @@ pointed! {
         fn moved_chats(&self) -> Result<Vec<(SessionKey, String)>, StoreError>;
         fn clock_seen(&self) -> Result<Option<Timestamp>, StoreError>;
         fn change_token(&self) -> Result<i64, StoreError>;
+        fn claim_due_jobs(&self, by: DueClaimant, after: Timestamp, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
+        fn next_wake_of(&self, by: DueClaimant) -> Result<Option<Timestamp>, StoreError>;
+        fn renew_lease(&self, worker: WorkerId) -> Result<Option<Renewal>, StoreError>;
+        fn living_workers(&self) -> Result<Vec<WorkerRow>, StoreError>;
+        fn running_runs(&self) -> Result<usize, StoreError>;
         fn due_jobs(&self, after: Timestamp, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
         fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
         fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
@@ -163,7 +169,8 @@ pointed! {
         fn runs_with_effects(&self, runs: &[RunId]) -> Result<HashSet<RunId>, StoreError>;
     }
     writes {
-        fn begin_worker(&self, zone_data: &str, now: Timestamp) -> Result<(WorkerId, Interrupted), StoreError>;
+        fn begin_worker(&self, worker: NewWorker, now: Timestamp) -> Result<BegunWorker, StoreError>;
+        fn take_over(&self, worker: WorkerId, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn reclaim(&self, worker: WorkerId, at_work: &HashSet<String>, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
         fn report_effects(&self, run: RunId, epoch: Epoch, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
@@ -186,7 +193,7 @@ pointed! {
     }
     batches {
         fn commit(&self; JobCommit) -> Written;
-        fn claim(&self, worker: WorkerId; ClaimRequest) -> Claimed;
+        fn claim(&self, by: Claimant; ClaimRequest) -> Claimed;
         fn finish_turns(&self; TurnEnd) -> ();
         fn settle_parts(&self; PartSettlement) -> ();
     }

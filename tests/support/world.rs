@@ -26,13 +26,15 @@ use chatcron::{
         verify::{Evidence, Report, ShownLine, verify},
     },
     store::{
-        InboundMessage, OutboxScope, RunFilter, RunRow, Store, WindowOf,
+        InboundMessage, NewWorker, OutboxScope, Role, RunFilter, RunRow, Store, WindowOf, WorkerId,
         sqlite::{OpenMode, SqliteStore},
     },
     transcript::{Content, Entry},
     worker::{Decider, JobsChange, Scope, Services, Worker, apply_jobs},
 };
 use jiff::{SignedDuration, Timestamp};
+#[cfg(feature = "postgres")]
+use sqlx::{Connection, PgConnection};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -348,6 +350,8 @@ pub(crate) struct World {
     pub(crate) agents: BTreeMap<String, Arc<dyn Agent>>,
     pub(crate) channels: BTreeMap<String, Arc<dyn Channel>>,
     pub(crate) webhook: Option<Arc<dyn Channel>>,
+    /// The address of the database, where a server has it.
+    pub(crate) server: Option<String>,
 }
 
 /// The end of a jobs file: a chat, its channel and its agent.
@@ -382,7 +386,7 @@ impl World {
     pub(crate) async fn new(jobs: &str, now: &str) -> Self {
         let clock = TestClock::at(now);
         let folder = tempfile::tempdir().unwrap();
-        let store = open(&folder.path().join("chatcron.db")).await;
+        let (store, server) = open(&folder.path().join("chatcron.db")).await;
         Self {
             file: read(jobs, clock.now()),
             folder,
@@ -391,6 +395,7 @@ impl World {
             agents: BTreeMap::new(),
             channels: BTreeMap::new(),
             webhook: None,
+            server,
         }
     }
 
@@ -442,7 +447,39 @@ impl World {
         self.start_in(Scope::All).await
     }
 
+    /// As if all workers had died, and been silent since: where they hold leases these are over.
+    pub(crate) async fn end_leases(&self) {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            let mut conn = PgConnection::connect(server).await.unwrap();
+            let end = "UPDATE workers SET lease_until = 0";
+            sqlx::query(end).execute(&mut conn).await.unwrap();
+            conn.close().await.unwrap();
+        }
+    }
+
+    /// Registers a worker that does nothing by itself.
+    pub(crate) async fn begin_worker(&self) -> WorkerId {
+        let worker = NewWorker {
+            role: Role::Worker,
+            zone_data: "test".to_owned(),
+            zone_release: None,
+        };
+        let begun = self.store.begin_worker(worker, self.clock.now()).await;
+        begun.unwrap().id
+    }
+
     pub(crate) async fn start_in(&self, scope: Scope) -> Worker {
+        self.end_leases().await;
+        self.join_in(scope).await
+    }
+
+    /// Begins a worker beside those that are alive.
+    pub(crate) async fn join(&self) -> Worker {
+        self.join_in(Scope::All).await
+    }
+
+    async fn join_in(&self, scope: Scope) -> Worker {
         let store: Arc<dyn Store> = self.store.clone();
         let worker = Worker::begin(store, self.clock.clone(), self.services(), scope, None)
             .await
@@ -560,16 +597,18 @@ impl World {
 }
 
 /// An empty database: a file, or one of a server in test binaries that are named for it.
-async fn open(path: &Path) -> Arc<dyn Store> {
+async fn open(path: &Path) -> (Arc<dyn Store>, Option<String>) {
     let mode = OpenMode::CreateIfMissing;
     #[cfg(feature = "postgres")]
     if env!("CARGO_CRATE_NAME").ends_with("_on_postgres")
         && let Some(server) = cluster::Cluster::shared()
     {
-        let address = server.new_database().await.parse().unwrap();
-        return Arc::new(PostgresStore::open(&address, mode).await.unwrap());
+        let url = server.new_database().await;
+        let store = PostgresStore::open(&url.parse().unwrap(), mode).await;
+        return (Arc::new(store.unwrap()), Some(url));
     }
-    Arc::new(SqliteStore::open(path, mode).await.unwrap())
+    let store = SqliteStore::open(path, mode).await.unwrap();
+    (Arc::new(store), None)
 }
 
 fn read(jobs: &str, now: Timestamp) -> JobsFile {

@@ -1,4 +1,4 @@
-//! Becoming the one worker of a database: at once, or as a hot standby of the one that runs.
+//! Becoming a worker of a database: at once, or as a hot standby of those that run.
 
 use std::{io, path::Path, sync::Arc, thread, time::Duration};
 
@@ -15,20 +15,19 @@ use crate::{
         StoreError,
         sqlite::{Holder, WorkerLock},
     },
-    worker::Stop,
 };
 
 /// How often the lock is tried again that a command holds.
 const LOCK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How often a server is asked for the lock by a standby.
+/// How often a standby asks a server whether a worker is alive.
 const SERVER_AGAIN: Duration = Duration::from_secs(1);
 
 /// What to do where another worker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
-    /// Refuse.
-    Refuse,
+    /// Share the work, where the database is a server's; else refuse.
+    Join,
     /// Wait for its end, and take over at once.
     StandBy,
 }
@@ -50,6 +49,13 @@ pub(super) async fn take(
     stop: &CancellationToken,
 ) -> Result<Option<Taken>, Failure> {
     let mut has_waited = false;
+    // A server's worker needs no lock, so a standby looks before it takes it.
+    if beside == Beside::StandBy && matches!(database, Database::Server { .. }) {
+        let holder = Lock::holder(database).await;
+        if holder.map_err(|error| database::failure(&error))? == Some(Holder::Worker) {
+            return stand_by(database, stop).await;
+        }
+    }
     loop {
         match Lock::acquire(database, Holder::Worker).await {
             Ok(lock) => return Ok(Some(Taken { lock, has_waited })),
@@ -100,7 +106,7 @@ async fn stand_by(database: &Database, stop: &CancellationToken) -> Result<Optio
     }))
 }
 
-/// Asks a server again and again.
+/// Asks a server again and again whether a worker is alive.
 async fn stand_by_server(
     database: &Database,
     stop: &CancellationToken,
@@ -110,10 +116,10 @@ async fn stand_by_server(
             () = stop.cancelled() => return Ok(None),
             () = tokio::time::sleep(SERVER_AGAIN) => {}
         }
-        match Lock::acquire(database, Holder::Worker).await {
-            Ok(lock) => return Ok(Some(lock)),
+        match Lock::holder(database).await {
             // A server that is away is what a standby waits for too.
-            Err(StoreError::Held { .. } | StoreError::Unavailable { .. }) => {}
+            Ok(Some(Holder::Worker)) | Err(StoreError::Unavailable { .. }) => {}
+            Ok(Some(Holder::Errand) | None) => return Ok(Some(Lock::Shared)),
             Err(error) => return Err(database::failure(&error)),
         }
     }
@@ -152,13 +158,6 @@ pub(super) async fn tell_trouble(lock: Arc<Lock>, mut trouble: watch::Receiver<O
             return;
         }
     }
-}
-
-/// Has the worker stop at once where another has the lock: what it would write is refused anyway.
-pub(super) async fn stop_when_lost(lock: Arc<Lock>, stop: Stop) {
-    lock.lost().await;
-    tracing::error!("another chatcron has taken the database over: this one stops");
-    stop.now.cancel();
 }
 
 fn cannot_wait(error: &io::Error) -> Failure {

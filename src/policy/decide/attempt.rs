@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use crate::{
-    job::{OnInterrupt, Policies},
+    job::{CatchUp, OnInterrupt, Overlap, Policies},
     occurrence::{FailReason, OccurrenceKind, OccurrenceRef, Outcome},
 };
 
-use super::Draft;
+use super::{Draft, account};
 use crate::policy::{AttemptResult, Effect, Effects, JobPlan, Phase};
 
 /// An attempt that is over.
@@ -57,6 +57,9 @@ impl Draft {
         {
             return;
         }
+        if attempt.attempts_made == 0 {
+            return self.not_begun(plan, occurrence, now);
+        }
         let again = match attempt.policies.on_interrupt {
             OnInterrupt::Fail => Err(FailReason::Interrupted),
             OnInterrupt::Retry => self.may_try_again(plan, attempt, FailReason::Interrupted, now),
@@ -67,6 +70,32 @@ impl Draft {
                 occurrence: occurrence.clone(),
             }),
             Err(reason) => self.fail(plan, occurrence, reason, now),
+        }
+    }
+
+    /// A slot's run still waited for its first attempt while nobody was there to make it. It has used
+    /// no attempt, and goes on waiting unless it would begin too late: then it must not take the
+    /// place of a slot that has come meanwhile.
+    fn not_begun(&mut self, plan: &JobPlan, occurrence: &OccurrenceRef, now: Timestamp) {
+        let OccurrenceRef::Scheduled(slot) = occurrence else {
+            return;
+        };
+        let Some(nominal) = plan.planner.resolve(slot) else {
+            return;
+        };
+        let policies = &plan.job.policies;
+        let is_too_late = match (policies.catch_up, policies.overlap) {
+            (CatchUp::None, _) => true,
+            (CatchUp::Latest, Overlap::Skip | Overlap::CancelRunning) => {
+                let next = plan.planner.next(self.state.cursor);
+                next.is_some_and(|next| next.nominal <= now)
+                    || !account::is_in_window(plan, nominal, now)
+            }
+            (CatchUp::Latest, Overlap::BufferOne | Overlap::BufferAll | Overlap::Allow)
+            | (CatchUp::All, _) => !account::is_kept(plan, nominal, now),
+        };
+        if is_too_late && !account::is_on_time(nominal, now) {
+            self.fail(plan, occurrence, FailReason::Interrupted, now);
         }
     }
 

@@ -626,6 +626,66 @@ fn an_attempt_after_effects_follows_its_table() {
 }
 
 #[test]
+fn a_run_that_waited_while_nobody_was_there_is_given_up_where_it_would_begin_too_late() {
+    const LATE: Option<Outcome> = Some(Outcome::Failed(FailReason::Interrupted));
+    let (soon, same_day, next_day) = (
+        "2026-12-01T08:00:20Z",
+        "2026-12-01T20:00:00Z",
+        "2026-12-02T09:00:00Z",
+    );
+    #[rustfmt::skip]
+    let table = [
+        // catch_up, overlap, when somebody is there again: how it ends, and which slot starts
+        (CatchUp::Latest, Overlap::Skip, soon, None, None),
+        (CatchUp::Latest, Overlap::Skip, same_day, None, None),
+        (CatchUp::Latest, Overlap::Skip, next_day, LATE, Some(2)),
+        (CatchUp::Latest, Overlap::CancelRunning, next_day, LATE, Some(2)),
+        (CatchUp::None, Overlap::Skip, soon, None, None),
+        (CatchUp::None, Overlap::Skip, same_day, LATE, None),
+        // The newer slot waits behind it, or runs beside it, while it is worth beginning.
+        (CatchUp::Latest, Overlap::Allow, same_day, None, None),
+        (CatchUp::Latest, Overlap::BufferOne, next_day, LATE, Some(2)),
+        (CatchUp::All, Overlap::Skip, next_day, None, None),
+    ];
+    for (catch_up, overlap, now, ends, starts) in table {
+        let case = format!("{catch_up:?}, {overlap:?}, {now}");
+        let mut job = daily();
+        job.policies.catch_up = catch_up;
+        job.policies.overlap = overlap;
+        job.policies.catch_up_spread = SignedDuration::ZERO;
+        let plan = plan(job);
+        let occurrence = scheduled(1);
+        let waited = Event::LeaseLost {
+            occurrence: &occurrence,
+            attempts_made: 0,
+            effects: Effects::None,
+            policies: &plan.job.policies,
+        };
+        let decision = decide(&plan, &running(&plan, 1), waited, utc(now));
+        let mut ended = None;
+        let mut started = None;
+        for effect in &decision.effects {
+            if let Effect::End {
+                occurrence: of,
+                outcome,
+            } = effect
+                && *of == occurrence
+            {
+                ended = Some(*outcome);
+            }
+            if let Effect::Start { occurrence, .. } = effect {
+                started = Some(occurrence.clone());
+            }
+        }
+        assert_eq!(ended, ends, "{case}");
+        assert_eq!(started, starts.map(scheduled), "{case}");
+        let overlapped = decision.effects.iter().filter_map(Effect::skipped);
+        let overlapped = overlapped.filter(|(reason, _)| *reason == SkipReason::Overlap);
+        assert_eq!(overlapped.count(), 0, "{case}");
+    }
+}
+
+#[test]
 fn an_event_about_a_run_that_has_ended_changes_nothing() {
     let plan = plan(daily());
     let state = activated("2026-12-01T09:00:00Z");

@@ -82,6 +82,26 @@ impl Simulation {
         }
     }
 
+    /// Tells that nobody was there to make the first attempt of a run, and asks the policy what that
+    /// means.
+    pub(super) fn tell_not_begun(&mut self, run: usize, sink: &mut impl Sink) {
+        let Some(Run {
+            job, occurrence, ..
+        }) = self.runs[run].clone()
+        else {
+            return;
+        };
+        let simulated = &self.jobs[job];
+        let event = JobEvent::LeaseLost {
+            occurrence: &occurrence,
+            attempts_made: 0,
+            effects: Effects::None,
+            policies: &simulated.plan.job.policies,
+        };
+        let decision = decide(&simulated.plan, &simulated.state, event, self.wall());
+        self.follow(job, decision, sink);
+    }
+
     fn enqueue(
         &mut self,
         job: usize,

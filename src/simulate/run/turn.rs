@@ -5,7 +5,7 @@ use crate::{
     job::Late,
     message::{Receipt, RefusalScope, SendAnswer},
     policy::{
-        Grant, admit,
+        Grant, ON_TIME, admit,
         outbox::{Doubt, LateRule, PartView, Transition, answered},
     },
 };
@@ -30,8 +30,23 @@ impl Simulation {
         }
     }
 
-    /// What the worker does at its start: it decides about the runs that were interrupted.
+    /// What the worker does at its start: it decides about the runs that waited for their first
+    /// attempt, and then about those that were interrupted.
     pub(super) fn recover(&mut self, sink: &mut impl Sink) {
+        let now = self.wall();
+        let is_late = |run: &usize| {
+            let run = self.runs[*run].as_ref();
+            run.is_some_and(|run| {
+                run.standing == Standing::Queued
+                    && run.attempts == 0
+                    && now.duration_since(run.due_at) > ON_TIME
+            })
+        };
+        let of_jobs = self.jobs.iter().flat_map(|job| job.runs.iter().copied());
+        let late: Vec<usize> = of_jobs.filter(is_late).collect();
+        for run in late {
+            self.tell_not_begun(run, sink);
+        }
         let is_interrupted = |run: &usize| {
             let run = self.runs[*run].as_ref();
             run.is_some_and(|run| run.standing == Standing::Interrupted)

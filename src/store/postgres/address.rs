@@ -11,6 +11,10 @@ use sqlx::{
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENTS_CACHED: usize = 200;
 
+/// How long a worker's lease lasts where nothing else is said: longer than any built-in channel takes
+/// to send.
+const LEASE: Duration = Duration::from_secs(45);
+
 /// Where a database is: `postgres://user:password@host/database`.
 ///
 /// What is written nowhere else comes from the environment and the password file, as for `psql`.
@@ -18,6 +22,7 @@ const STATEMENTS_CACHED: usize = 200;
 pub struct Address {
     options: Box<PgConnectOptions>,
     name: String,
+    lease: Duration,
 }
 
 /// Why a text is no address of a PostgreSQL database. It does not repeat the text, which may hold a
@@ -51,6 +56,7 @@ impl FromStr for Address {
                     .statement_cache_capacity(STATEMENTS_CACHED),
             ),
             name,
+            lease: LEASE,
         })
     }
 }
@@ -71,6 +77,19 @@ impl Address {
     /// The database as people are told of it: without user and password.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same database, for workers whose lease lasts so long: others take over from one that has
+    /// been silent for that time, and a channel is given no longer than that to send.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How long the lease of a worker lasts.
+    pub(super) fn lease(&self) -> Duration {
+        self.lease
     }
 
     /// A connection that only reads.

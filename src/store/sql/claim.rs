@@ -22,9 +22,11 @@ use super::{
 
 mod late;
 mod load;
+mod sharing;
 
 use late::Lateness;
 pub(super) use load::{CLAIMED_PARTS, CLAIMED_RUNS, claimed_part, claimed_run, posted_by};
+use sharing::Sharing;
 
 const HELD: Statement = over_texts!(
     "SELECT l.session_key FROM",
@@ -84,9 +86,10 @@ WHERE NOT EXISTS (SELECT 1 FROM turns AS u JOIN ctx_session_entries AS e ON e.id
 );
 
 const BEGIN_PARTS: Statement = over_rows!(
-    [id bigint, epoch bigint, now bigint]
+    [id bigint, epoch bigint, worker_id bigint, now bigint]
     "\
 UPDATE outbox_parts SET state = 'sending', attempts = outbox_parts.attempts + 1, epoch = x.epoch,
+  worker_id = x.worker_id,
   first_attempt_at = coalesce(outbox_parts.first_attempt_at, x.now)
 FROM",
     "WHERE outbox_parts.part_id = x.id"
@@ -141,9 +144,14 @@ pub(super) async fn claim(
     let mut ids = Ids::take(conn, &[(Kind::Epoch, items.len())]).await?;
     let mut book = Book::open(conn, &sessions_of(&items)).await?;
     let mut begun = Begun::default();
+    let mut sharing = Sharing::load(conn, &items).await?;
     let mut results = Vec::with_capacity(items.len());
     for item in &items {
         let lane = item.item.1.session_key.as_str();
+        if let Err(conflict) = sharing.allows(item) {
+            results.push(Err(conflict));
+            continue;
+        }
         if held.contains(lane) {
             results.push(Err(Conflict::LaneTaken));
             continue;
@@ -154,6 +162,7 @@ pub(super) async fn claim(
             Ok(Claimed::Withheld(part)) => begun.late.withhold(part, item.now),
             Ok(claimed) => {
                 held.insert(lane.to_owned());
+                sharing.note(claimed);
                 begun.add(item, claimed, epoch, &candidates, &mut book);
             }
             Err(_) => {}
@@ -194,7 +203,7 @@ impl Begun {
         candidates: &load::Candidates,
         book: &mut Book,
     ) {
-        let (worker, request) = &item.item;
+        let (by, request) = &item.item;
         let place = self.lanes.len();
         let (holder, id, attempt) = match claimed {
             Claimed::Run(run) => {
@@ -221,7 +230,7 @@ impl Begun {
             holder,
             id,
             epoch,
-            worker_id: worker.0,
+            worker_id: by.worker.0,
             attempt,
             now: micros(item.now),
         });

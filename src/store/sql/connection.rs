@@ -71,6 +71,15 @@ impl Conn {
         }
     }
 
+    /// Whether several workers share the database.
+    pub(super) fn is_shared(&self) -> bool {
+        match self {
+            Self::Sqlite(_) | Self::SqliteSnapshot(_) => false,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) | Self::PostgresSnapshot(_) => true,
+        }
+    }
+
     /// Begins a transaction that writes: no other does until it has ended.
     pub(super) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         self.raw(BEGIN).await

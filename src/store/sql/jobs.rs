@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+#[cfg(feature = "postgres")]
+use crate::store::{DueClaimant, DueKinds};
 use crate::{
     directory::Chat,
     ids::JobId,
@@ -32,6 +34,58 @@ pub(in crate::store) const DUE: Statement = Statement::common(jobs!(
        AND j.wake_at > $3 \
      ORDER BY j.wake_at, j.job_id LIMIT $2"
 ));
+/// What another worker has not claimed: `$4` is the one that asks. With `$5` only those jobs of which
+/// no slot depends on zone data.
+#[cfg(feature = "postgres")]
+macro_rules! free_to {
+    ($before:literal, $worker:literal, $no_zones:literal, $after:literal) => {
+        concat!(
+            $before,
+            " j.wake_at IS NOT NULL AND j.removed_at IS NULL
+  AND (j.claimed_until IS NULL OR j.claimed_version <> j.version OR j.claimed_by = ",
+            $worker,
+            " OR j.claimed_until <= CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT))
+  AND (NOT ",
+            $no_zones,
+            " OR EXISTS (SELECT 1 FROM definitions AS d WHERE d.digest = j.digest
+    AND d.definition::json #> '{schedule,when,every}' IS NOT NULL))",
+            $after
+        )
+    };
+}
+
+#[cfg(feature = "postgres")]
+const CLAIM_DUE: Statement = Statement::on_server(concat!(
+    free_to!(
+        "WITH due AS (SELECT j.job_id FROM jobs AS j WHERE j.wake_at <= $1 AND j.wake_at > $3 AND",
+        "$4",
+        "$5",
+        " ORDER BY j.wake_at, j.job_id LIMIT $2 FOR UPDATE SKIP LOCKED),
+claimed AS (
+  UPDATE jobs SET claimed_by = $4, claimed_version = version,
+    claimed_until = CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) + $6
+  FROM due WHERE jobs.job_id = due.job_id RETURNING jobs.*)
+"
+    ),
+    jobs!(
+        "FROM claimed AS j JOIN definitions AS d ON d.digest = j.digest \
+         ORDER BY j.wake_at, j.job_id"
+    )
+));
+
+#[cfg(feature = "postgres")]
+const NEXT_WAKE_OF: Statement = Statement::on_server(free_to!(
+    "SELECT j.wake_at FROM jobs AS j WHERE",
+    "$1",
+    "$2",
+    " ORDER BY j.wake_at LIMIT 1"
+));
+
+/// For how long a claim keeps others from deciding about the same job, in microseconds: longer than
+/// a batch of decisions takes. What a dead worker has claimed is free when it is taken over from.
+#[cfg(feature = "postgres")]
+const CLAIM: i64 = 5_000_000;
+
 const NAMED: Statement = Statement::of(
     jobs!(
         "FROM json_each($1) AS x JOIN jobs AS j ON j.job_id = x.value \
@@ -98,6 +152,36 @@ pub(super) async fn due(
         .bind(limit(most))
         .bind(micros(after));
     decode(&query.fetch_all(pool).await?)
+}
+
+/// Claims due jobs that no other worker has claimed.
+#[cfg(feature = "postgres")]
+pub(super) async fn claim_due(
+    aside: &Pool,
+    by: DueClaimant,
+    (after, now): (Timestamp, Timestamp),
+    most: usize,
+) -> Fallible<Vec<StoredJob>> {
+    let query = query(CLAIM_DUE)
+        .bind(micros(now))
+        .bind(limit(most))
+        .bind(micros(after))
+        .bind(by.worker.0)
+        .bind(by.kinds == DueKinds::WithoutZones)
+        .bind(CLAIM);
+    decode(&query.fetch_all(aside).await?)
+}
+
+/// When the next job is due that no other worker has claimed.
+#[cfg(feature = "postgres")]
+pub(super) async fn next_wake_of(pool: &Pool, by: DueClaimant) -> Fallible<Option<Timestamp>> {
+    let row = query(NEXT_WAKE_OF)
+        .bind(by.worker.0)
+        .bind(by.kinds == DueKinds::WithoutZones)
+        .fetch_optional(pool)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    Columns::of(&row, "jobs", "wake_at").instant_or_none("wake_at")
 }
 
 pub(super) async fn named(pool: &Pool, ids: &[JobId]) -> Fallible<Vec<StoredJob>> {

@@ -21,6 +21,12 @@ impl Statement {
         Self::of(words, words)
     }
 
+    /// A statement that only a database needs which several workers share.
+    #[cfg(feature = "postgres")]
+    pub(super) const fn on_server(words: &'static str) -> Self {
+        Self::of("", words)
+    }
+
     /// A statement with a wording for SQLite and one for PostgreSQL.
     pub(super) const fn of(sqlite: &'static str, postgres: &'static str) -> Self {
         #[cfg(not(feature = "postgres"))]
@@ -100,7 +106,21 @@ macro_rules! over_texts {
     };
 }
 
-pub(super) use {over_numbers, over_rows, over_texts};
+/// A statement with the present instant in microseconds, by the database's own clock, between its
+/// pieces: leases are told by that alone, whatever the clocks of the machines show.
+macro_rules! by_clock {
+    ($first:literal $(, $rest:literal)+ $(,)?) => {
+        $crate::store::sql::statement::Statement::of(
+            concat!($first $(, "CAST(unixepoch('subsec') * 1000000 AS INTEGER)", $rest)+),
+            concat!(
+                $first
+                $(, "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)", $rest)+
+            ),
+        )
+    };
+}
+
+pub(super) use {by_clock, over_numbers, over_rows, over_texts};
 
 /// A value that is bound.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use tokio::{
 };
 
 use crate::store::{
-    ClaimRequest, Claimed, Conflict, JobCommit, PartSettlement, Results, StoreError, TurnEnd,
-    WorkerId, Written,
+    ClaimRequest, Claimant, Claimed, Conflict, JobCommit, PartSettlement, Results, StoreError,
+    TurnEnd, Written,
 };
 
 use super::{
@@ -29,7 +29,7 @@ use super::{
 const CHANNEL: usize = 1024;
 
 /// What a claim is made of.
-pub(super) type ClaimItem = (WorkerId, ClaimRequest);
+pub(super) type ClaimItem = (Claimant, ClaimRequest);
 
 /// A batch of one kind, of one caller.
 pub(super) struct Batch<I, O> {
