@@ -32,6 +32,7 @@ const NOT_SEEN_BY_A_SCHEMA: &[&str] = &[
     "missing-address",
     "never",
     "no-agent",
+    "no-effect",
     "no-key",
     "no-zone",
     "prompt-file",
