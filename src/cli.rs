@@ -12,6 +12,7 @@ mod accept_clock;
 mod audit;
 mod backfill;
 mod backup;
+mod chat;
 mod check;
 mod control;
 mod database;
@@ -90,6 +91,7 @@ enum Command {
     Pause(control::PauseArguments),
     Resume(control::ResumeArguments),
     Say(say::Arguments),
+    Chat(chat::Arguments),
     Reset(reset::Arguments),
     AcceptClock(accept_clock::Arguments),
 }
@@ -124,6 +126,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Pause(arguments) => runtime::block_on(control::pause(arguments)),
         Command::Resume(arguments) => runtime::block_on(control::resume(arguments)),
         Command::Say(arguments) => runtime::block_on(say::run(arguments)),
+        Command::Chat(arguments) => runtime::block_on(chat::run(arguments)),
         Command::Reset(arguments) => runtime::block_on(reset::run(arguments)),
         Command::AcceptClock(arguments) => runtime::block_on(accept_clock::run(arguments)),
     };

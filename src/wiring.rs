@@ -54,6 +54,8 @@ pub(crate) enum Terminal {
     Stdout,
     /// A command has its own output on stdout; the chat is shown beside it.
     Stderr,
+    /// A command prints what the chat shows by itself.
+    Nowhere,
 }
 
 impl Terminal {
@@ -62,6 +64,7 @@ impl Terminal {
             #[cfg(feature = "cli")]
             Self::Stdout => Box::new(io::stdout()),
             Self::Stderr => Box::new(io::stderr()),
+            Self::Nowhere => Box::new(io::sink()),
         }
     }
 }

@@ -34,6 +34,7 @@ pub(super) struct Errand<'a> {
     pub(super) database: &'a Database,
     pub(super) store: Arc<dyn Store>,
     pub(super) scope: Scope,
+    terminal: Terminal,
     own: Option<Own>,
 }
 
@@ -55,11 +56,26 @@ impl<'a> Errand<'a> {
         store: Arc<dyn Store>,
         scope: Scope,
     ) -> Result<Self, Failure> {
+        Self::begin_in(place, database, store, scope, Terminal::Stderr).await
+    }
+
+    /// The same, with another terminal for what console channels show meanwhile.
+    ///
+    /// # Errors
+    /// As [`Errand::begin`].
+    pub(super) async fn begin_in(
+        place: &'a Place,
+        database: &'a Database,
+        store: Arc<dyn Store>,
+        scope: Scope,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
         let mut errand = Self {
             place,
             database,
             store,
             scope,
+            terminal,
             own: None,
         };
         errand.try_to_work().await?;
@@ -118,7 +134,7 @@ impl<'a> Errand<'a> {
         };
         let file = self.jobs_file()?;
         let folder = jobs_file::folder(&self.place.file);
-        let wired = wiring::wire(&file, &folder, self.database, Terminal::Stderr);
+        let wired = wiring::wire(&file, &folder, self.database, self.terminal);
         for what in &wired.left_out {
             eprintln!("warning: {what}");
         }

@@ -11,7 +11,7 @@ use crate::{
         reading::Place,
     },
     clock::{Clock, SystemClock},
-    ids::TurnId,
+    ids::{SessionKey, TurnId},
     message::PartState,
     store::{InboundMessage, OutboxRow, Store, StoreError, TurnRow, sqlite::OpenMode},
     transcript::{Content, TriggerSource},
@@ -36,9 +36,9 @@ pub(super) struct Arguments {
 }
 
 /// How a turn and its reply stand.
-struct Answered {
-    turn: TurnRow,
-    parts: Vec<OutboxRow>,
+pub(super) struct Answered {
+    pub(super) turn: TurnRow,
+    pub(super) parts: Vec<OutboxRow>,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -49,17 +49,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (database, store) = errand::open(&arguments.place, OpenMode::CreateIfMissing).await?;
     let chat = names::session(store.as_ref(), &arguments.place.file, &arguments.chat).await?;
     let session_key = chat.key.clone();
-    let inbound = InboundMessage {
-        session_key: session_key.clone(),
-        content: Content::Text(arguments.text.clone()),
-        source: "say",
-        trigger_source: Some(TriggerSource::User),
-        raw_entry: None,
-        raw_line: None,
-        sender_display: None,
-        sender_id_raw: None,
-        channel_message_id: None,
-    };
+    let inbound = inbound(session_key.clone(), arguments.text.clone());
     let scope = Scope::Session(session_key);
     let mut work = Errand::begin(&arguments.place, &database, store.clone(), scope).await?;
     let failed = |error| database::failure(&error);
@@ -82,8 +72,26 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
+/// What a person says at the command line.
+pub(super) fn inbound(session_key: SessionKey, text: String) -> InboundMessage {
+    InboundMessage {
+        session_key,
+        content: Content::Text(text),
+        source: "say",
+        trigger_source: Some(TriggerSource::User),
+        raw_entry: None,
+        raw_line: None,
+        sender_display: None,
+        sender_id_raw: None,
+        channel_message_id: None,
+    }
+}
+
 /// The turn, once it has ended and every part of its reply is settled.
-async fn answered(store: &dyn Store, id: TurnId) -> Result<Option<Answered>, StoreError> {
+pub(super) async fn answered(
+    store: &dyn Store,
+    id: TurnId,
+) -> Result<Option<Answered>, StoreError> {
     let Some(turn) = store.turn(id).await? else {
         return Ok(None);
     };
@@ -96,37 +104,45 @@ async fn answered(store: &dyn Store, id: TurnId) -> Result<Option<Answered>, Sto
 }
 
 fn tell(answered: &Answered) -> Result<Exit, Failure> {
-    if answered.turn.state != "done" {
-        let why = answered
-            .turn
-            .error
-            .as_deref()
-            .unwrap_or("it was called off");
-        return Err(Failure::new(Exit::DoesNotHold, format!("no reply: {why}")));
+    for text in answered.parts.iter().filter_map(|part| part.text.as_ref()) {
+        print(&format!("{}\n", plain::lines(text)))?;
     }
-    let mut undelivered = Vec::new();
-    for part in &answered.parts {
-        if let Some(text) = &part.text {
-            print(&format!("{}\n", plain::lines(text)))?;
+    answered.is_shown()?;
+    Ok(Exit::Fine)
+}
+
+impl Answered {
+    /// Whether there is a reply, and the chat got all of it.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(super) fn is_shown(&self) -> Result<(), Failure> {
+        if self.turn.state != "done" {
+            let why = self.turn.error.as_deref();
+            let why = why.unwrap_or("it was called off");
+            return Err(Failure::new(Exit::DoesNotHold, format!("no reply: {why}")));
         }
-        if part.state != PartState::Confirmed {
-            undelivered.push(format!(
-                "part {} is {}: {}",
-                part.part_id,
-                part.state.as_str(),
-                part.why
-                    .as_deref()
-                    .or(part.reason.as_deref())
-                    .unwrap_or("no reason is known")
-            ));
+        let undelivered: Vec<String> = self
+            .parts
+            .iter()
+            .filter(|part| part.state != PartState::Confirmed)
+            .map(undelivered)
+            .collect();
+        if undelivered.is_empty() {
+            return Ok(());
         }
+        let message = format!("the chat did not get all of it: {}", undelivered.join("; "));
+        Err(Failure::new(Exit::DoesNotHold, message)
+            .help("`chatcron outbox` shows what can be done"))
     }
-    if undelivered.is_empty() {
-        return Ok(Exit::Fine);
-    }
-    Err(Failure::new(
-        Exit::DoesNotHold,
-        format!("the chat did not get all of it: {}", undelivered.join("; ")),
+}
+
+fn undelivered(part: &OutboxRow) -> String {
+    let why = part.why.as_deref().or(part.reason.as_deref());
+    format!(
+        "part {} is {}: {}",
+        part.part_id,
+        part.state.as_str(),
+        why.unwrap_or("no reason is known")
     )
-    .help("`chatcron outbox` shows what can be done"))
 }
