@@ -25,8 +25,12 @@ pub mod channel;
 pub mod clock;
 #[cfg(feature = "sqlite")]
 pub mod embed;
+#[cfg(feature = "http-api")]
+pub mod http;
 #[cfg(feature = "http-client")]
 pub mod http_client;
+#[cfg(feature = "runtime")]
+mod measure;
 #[cfg(feature = "runtime")]
 pub mod outbound;
 #[cfg(feature = "runtime")]

@@ -12,6 +12,7 @@ mod part;
 mod run;
 mod standing;
 mod starts;
+mod turn;
 mod words;
 
 pub(crate) use at::At;
@@ -22,4 +23,5 @@ pub(crate) use part::{Destination, Part};
 pub(crate) use run::{Attempt, Diagnostic, Run, RunDetail, RunState, Stretch};
 pub(crate) use standing::{Standing, State, upcoming};
 pub(crate) use starts::{Start, begin, starts};
+pub(crate) use turn::{Turn, TurnRows, turn};
 pub(crate) use words::{clock, exact, schedule, with_offset, zone};

@@ -98,6 +98,8 @@ pub struct Worker {
     store_id: Arc<str>,
     scope: Scope,
     services: Arc<Services>,
+    /// The same for others, as they change.
+    services_told: watch::Sender<Arc<Services>>,
     writer: Arc<Writer>,
     in_flight: InFlight,
     tasks: JoinSet<Completion>,
@@ -152,6 +154,7 @@ impl Worker {
             id: begun.id,
             store_id,
             scope,
+            services_told: watch::Sender::new(services.clone()),
             services,
             writer,
             in_flight: InFlight::default(),
@@ -234,6 +237,11 @@ impl Worker {
         self.pulse.watch()
     }
 
+    /// The agents, channels and chats that are in force, as they change.
+    pub fn watch_services(&self) -> watch::Receiver<Arc<Services>> {
+        self.services_told.subscribe()
+    }
+
     /// Whether an agent or a channel is at work.
     pub fn is_busy(&self) -> bool {
         !self.tasks.is_empty() || !self.unsaved.is_empty()
@@ -252,6 +260,7 @@ impl Worker {
     /// begun keep theirs.
     pub fn replace_services(&mut self, services: Services) {
         self.services = Arc::new(services);
+        self.services_told.send_replace(self.services.clone());
         self.writer = Arc::new(self.writer.over(self.services.channels.clone()));
         self.listening.keep_to(&self.services);
     }

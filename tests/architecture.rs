@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
     // L2: the traits that bound side effects.
     &[
         "clock",
+        "measure",
         "store",
         "agent",
         "channel",

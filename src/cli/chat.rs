@@ -140,7 +140,7 @@ async fn say_line(
             ))?;
         }
     }
-    answered.is_shown()
+    say::is_shown(&answered)
 }
 
 /// What the chat has shown so far, as it is printed.

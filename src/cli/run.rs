@@ -1,9 +1,11 @@
 //! `chatcron run`: the worker, for a person with a jobs file.
 
+mod listen;
 mod lock;
 pub(super) mod service_manager;
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -63,6 +65,10 @@ pub(super) struct Arguments {
         value_parser = clap::value_parser!(u64).range(3..=3600),
     )]
     lease: u64,
+    /// Serve the HTTP API on this address. One that is not of this machine's loopback requires a
+    /// token in CHATCRON_TOKEN; where one is set, every request needs it.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
     /// Confirm that the machine's clock is right, where it is more than a day ahead of what the
     /// database knows.
     #[arg(long)]
@@ -72,6 +78,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     logs::start(arguments.log_format);
     let place = Place::of(arguments)?;
+    let asked = arguments.listen.map(listen::Asked::new).transpose()?;
     let Some(mut read) = Read::of(&place)? else {
         return Ok(Exit::DoesNotHold);
     };
@@ -114,6 +121,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         journal,
         stop,
         lock: lock.clone(),
+        asked,
     };
     let outcome = work(start, store).await;
     beside.shutdown().await;
@@ -185,6 +193,8 @@ struct Start<'a> {
     journal: Option<Arc<Journal>>,
     stop: Stop,
     lock: Arc<Lock>,
+    /// Where the HTTP API shall be, if anywhere.
+    asked: Option<listen::Asked>,
 }
 
 async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> {
@@ -194,22 +204,35 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         journal,
         stop,
         lock,
+        asked,
     } = start;
     let file = &read.file;
+    // A recorder sees what is counted from the beginning.
+    let bound = match asked {
+        Some(asked) => Some(asked.bind().await?),
+        None => None,
+    };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let wired = wiring::wire(file, &place.folder, &place.database, Terminal::Stdout);
     for what in &wired.left_out {
         tracing::error!("{what}");
     }
     let failed = |error| database::failure(&error);
-    let worker = Worker::begin(store.clone(), clock, wired.services, Scope::All, journal)
-        .await
-        .map_err(failed)?;
+    let worker = Worker::begin(
+        store.clone(),
+        clock,
+        wired.services,
+        Scope::All,
+        journal.clone(),
+    )
+    .await
+    .map_err(failed)?;
     let bad = jobs_file::bad_ids(file);
     let change = worker
         .apply_jobs(&place.source, &file.jobs, &bad)
         .await
         .map_err(failed)?;
+    let serving = bound.map(|bound| bound.serve(&worker, store.clone(), journal, &stop));
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
     service_manager::is_ready("running");
@@ -226,6 +249,9 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
     beside.spawn(service_manager::tell_trouble(worker.watch_trouble()));
     beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
+    if let Some(serving) = serving {
+        serving.end().await;
+    }
     beside.shutdown().await;
     ended.map_err(|error| Failure::new(Exit::CannotRead, format!("{error:#}")))?;
     plan::tell_stop(store.as_ref()).await.map_err(failed)?;

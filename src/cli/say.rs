@@ -13,8 +13,9 @@ use crate::{
     clock::{Clock, SystemClock},
     ids::{SessionKey, TurnId},
     message::PartState,
-    store::{InboundMessage, OutboxRow, Store, StoreError, TurnRow, sqlite::OpenMode},
+    store::{InboundMessage, OutboxRow, Store, StoreError, sqlite::OpenMode},
     transcript::{Content, TriggerSource},
+    view::{self, TurnRows},
     worker::Scope,
 };
 
@@ -33,12 +34,6 @@ pub(super) struct Arguments {
     wait: u64,
     #[command(flatten)]
     place: Place,
-}
-
-/// How a turn and its reply stand.
-pub(super) struct Answered {
-    pub(super) turn: TurnRow,
-    pub(super) parts: Vec<OutboxRow>,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -91,50 +86,37 @@ pub(super) fn inbound(session_key: SessionKey, text: String) -> InboundMessage {
 pub(super) async fn answered(
     store: &dyn Store,
     id: TurnId,
-) -> Result<Option<Answered>, StoreError> {
-    let Some(turn) = store.turn(id).await? else {
-        return Ok(None);
-    };
-    if matches!(turn.state.as_str(), "waiting" | "running") {
-        return Ok(None);
-    }
-    let parts = store.turn_parts(id).await?;
-    let settled = parts.iter().all(|part| part.state.is_settled());
-    Ok(settled.then_some(Answered { turn, parts }))
+) -> Result<Option<TurnRows>, StoreError> {
+    let rows = view::turn(store, id).await?;
+    Ok(rows.filter(TurnRows::is_over))
 }
 
-fn tell(answered: &Answered) -> Result<Exit, Failure> {
+fn tell(answered: &TurnRows) -> Result<Exit, Failure> {
     for text in answered.parts.iter().filter_map(|part| part.text.as_ref()) {
         print(&format!("{}\n", plain::lines(text)))?;
     }
-    answered.is_shown()?;
+    is_shown(answered)?;
     Ok(Exit::Fine)
 }
 
-impl Answered {
-    /// Whether there is a reply, and the chat got all of it.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub(super) fn is_shown(&self) -> Result<(), Failure> {
-        if self.turn.state != "done" {
-            let why = self.turn.error.as_deref();
-            let why = why.unwrap_or("it was called off");
-            return Err(Failure::new(Exit::DoesNotHold, format!("no reply: {why}")));
-        }
-        let undelivered: Vec<String> = self
-            .parts
-            .iter()
-            .filter(|part| part.state != PartState::Confirmed)
-            .map(undelivered)
-            .collect();
-        if undelivered.is_empty() {
-            return Ok(());
-        }
-        let message = format!("the chat did not get all of it: {}", undelivered.join("; "));
-        Err(Failure::new(Exit::DoesNotHold, message)
-            .help("`chatcron outbox` shows what can be done"))
+/// Whether there is a reply, and the chat got all of it.
+///
+/// # Errors
+/// What is missing.
+pub(super) fn is_shown(answered: &TurnRows) -> Result<(), Failure> {
+    if answered.turn.state != "done" {
+        let why = answered.turn.error.as_deref();
+        let why = why.unwrap_or("it was called off");
+        return Err(Failure::new(Exit::DoesNotHold, format!("no reply: {why}")));
     }
+    let parts = answered.parts.iter();
+    let open = parts.filter(|part| part.state != PartState::Confirmed);
+    let undelivered: Vec<String> = open.map(undelivered).collect();
+    if undelivered.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the chat did not get all of it: {}", undelivered.join("; "));
+    Err(Failure::new(Exit::DoesNotHold, message).help("`chatcron outbox` shows what can be done"))
 }
 
 fn undelivered(part: &OutboxRow) -> String {

@@ -15,6 +15,7 @@ use crate::{
     clock::Clock,
     ids::ChannelName,
     job::OnUnknown,
+    measure,
     message::{Destination, PartReason, RefusalScope, SendAnswer, StopsAddress},
     policy::outbox::{Doubt, Transition, answered, interrupted},
     replay,
@@ -92,7 +93,13 @@ impl Writer {
                 scope: RefusalScope::Chat,
                 why: "the worker's lease was nearly over".to_owned(),
             },
-            None => self.attempt(channel.as_ref(), part, within).await,
+            None => {
+                let before = self.clock.elapsed();
+                let answer = self.attempt(channel.as_ref(), part, within).await;
+                let took = self.clock.elapsed().saturating_sub(before);
+                measure::channel(&part.destination, &answer, took);
+                answer
+            }
         };
         self.hold(&part.destination, &answer);
         self.conclude(part, answer, doubt)

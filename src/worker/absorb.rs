@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tokio::task::{self, JoinError};
 
 use crate::{
+    measure,
     occurrence::FailReason,
     policy::{AttemptResult, Effects, OwnedEvent, outbox::Transition},
     store::{
@@ -114,7 +115,10 @@ impl Worker {
         for ((part, settlement), answer) in parts.iter().zip(answers) {
             self.in_flight.end_part(part.part_id, part.epoch);
             match answer {
-                Ok(()) => tell_part(part, settlement),
+                Ok(()) => {
+                    measure::part(&settlement.transition);
+                    tell_part(part, settlement);
+                }
                 Err(conflict) => {
                     tracing::info!(part = part.part_id.0, %conflict, "a late answer was not needed");
                 }
@@ -133,6 +137,9 @@ impl Worker {
         for ((turn, end), answer) in turns.iter().zip(answers) {
             self.in_flight.end_turn(turn.turn_id, turn.epoch);
             let (chat, turn) = (&turn.session_key, turn.turn_id.0);
+            if answer.is_ok() {
+                measure::turn(&end.result);
+            }
             match (answer, &end.result) {
                 (Ok(()), TurnResult::Done) => tracing::info!(%chat, turn, "turn done"),
                 (Ok(()), TurnResult::Requeued) => tracing::info!(%chat, turn, "turn waits again"),

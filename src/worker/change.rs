@@ -11,7 +11,7 @@ use crate::{
     directory::Chat,
     ids::{ChatName, JobId},
     job::Job,
-    occurrence::{SkipReason, Slot},
+    occurrence::{Outcome, SkipReason, Slot},
     policy::{Decided, Effect, OwnedEvent, Refusal},
     schedule::{Planner, ScheduleError},
     store::{AttemptEnd, Conflict, JobCommit, JobSource, Store, StoreError, StoredJob, Written},
@@ -105,6 +105,8 @@ pub struct Applied {
     pub put_back: Option<SignedDuration>,
     /// How many slots were recorded as skipped, by reason.
     pub skipped: Vec<(SkipReason, u64)>,
+    /// How occurrences ended that were not skipped.
+    pub outcomes: Vec<Outcome>,
 }
 
 impl Applied {
@@ -120,7 +122,23 @@ impl Applied {
                 .iter()
                 .filter_map(Effect::skipped)
                 .collect(),
+            outcomes: decision.effects.iter().filter_map(outcome).collect(),
         }
+    }
+}
+
+fn outcome(effect: &Effect) -> Option<Outcome> {
+    match effect {
+        Effect::End {
+            outcome: Outcome::Skipped(_),
+            ..
+        } => None,
+        Effect::End { outcome, .. } => Some(*outcome),
+        Effect::Skip(_)
+        | Effect::Wait { .. }
+        | Effect::Start { .. }
+        | Effect::Requeue { .. }
+        | Effect::Backoff { .. } => None,
     }
 }
 

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     ids::JobId,
+    measure,
     policy::OwnedEvent,
     store::{DueClaimant, DueKinds, StoreError, StoredJob},
 };
@@ -83,6 +84,7 @@ impl Worker {
 
     /// Decides about these jobs; returns whether anything came of it.
     async fn wake(&mut self, due: Vec<StoredJob>, now: Timestamp) -> Result<bool, StoreError> {
+        measure::due(due.len());
         let changes: Vec<_> = due
             .iter()
             .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
@@ -142,7 +144,9 @@ impl Worker {
                     }
                     for (reason, slots) in applied.skipped {
                         tracing::info!(%job, slots, reason = reason.as_str(), "skipped");
+                        measure::skipped(reason, slots);
                     }
+                    applied.outcomes.into_iter().for_each(measure::ended);
                     Told::Applied
                 }
                 Err(ChangeError::Busy { .. }) => Told::Again,

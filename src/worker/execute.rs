@@ -13,6 +13,7 @@ use crate::{
     clock::Clock,
     ids::{RunId, TurnId},
     job::{Late, Mode, OnUnknown},
+    measure,
     message::{Destination, Origin, Payload},
     occurrence::{FailReason, OccurrenceRef},
     outbound::{Author, compose},
@@ -318,9 +319,27 @@ fn author_of_turn(call: &Call, turn: &ClaimedTurn, asked: &AgentTurn) -> Author 
     }
 }
 
+/// Asks the agent, and measures how long it takes.
+async fn ask(
+    call: &Call,
+    turn: &AgentTurn,
+    timeout: SignedDuration,
+    cancel: CancellationToken,
+) -> Result<AgentReply, Unanswered> {
+    let before = call.clock.elapsed();
+    let asked = ask_within(call, turn, timeout, cancel).await;
+    let result = match &asked {
+        Ok(_) => "answered",
+        Err(unanswered) => unanswered.reason.as_str(),
+    };
+    let took = call.clock.elapsed().saturating_sub(before);
+    measure::agent(&turn.agent, result, took);
+    asked
+}
+
 /// Asks the agent, within its time. One that does not stop when asked is abandoned: its late
 /// answer has nowhere to go.
-async fn ask(
+async fn ask_within(
     call: &Call,
     turn: &AgentTurn,
     timeout: SignedDuration,

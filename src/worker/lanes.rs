@@ -1,6 +1,6 @@
 //! Free lanes: what waits in them is admitted by the policy, claimed in one commit, and started.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 use tracing::Instrument;
@@ -8,6 +8,7 @@ use tracing::Instrument;
 use crate::{
     clock::{Clock, SystemClock},
     ids::Epoch,
+    measure,
     policy::{Grant, LaneQueue, admit},
     store::{ClaimRequest, Claimant, Claimed, Conflict, LaneLimits, StoreError},
 };
@@ -47,6 +48,7 @@ impl Worker {
                             self.lease.claimed(asked_at);
                         }
                         started = true;
+                        measure::begins(&claimed, now);
                         self.start(claimed);
                     }
                     Err(Conflict::LeaseLost) => self.lease.lose(),
@@ -116,6 +118,7 @@ impl Worker {
         let mut sends_free = SENDS_MAX.saturating_sub(self.in_flight.parts());
         let mut turns_free = TURNS_MAX.saturating_sub(self.in_flight.turns());
         let mut requests = Vec::new();
+        let of_lane: HashMap<_, _> = queues.iter().map(|of| (&of.session_key, of)).collect();
         for (session_key, grant) in admit(queues, slots_free, now) {
             let has_room = match grant {
                 Grant::Deliver(_) => take_one(&mut sends_free),
@@ -123,6 +126,9 @@ impl Worker {
                 Grant::Run(_) => !self.is_draining,
             };
             if has_room {
+                if let Some(queue) = of_lane.get(&session_key) {
+                    measure::lane_wait(queue, grant, now);
+                }
                 requests.push(ClaimRequest { session_key, grant });
             }
         }

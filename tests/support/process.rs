@@ -176,6 +176,11 @@ impl Worker {
         child.wait().unwrap();
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.lock().unwrap().id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.lock().unwrap().id().to_string();
         let sent = Command::new("kill")

@@ -1,0 +1,152 @@
+//! The HTTP API beside the worker.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::{Exit, failure::Failure},
+    clock::{Clock, SystemClock},
+    directory::SecretSource,
+    http::{self, Access, AccessError, Api, TOKEN_VARIABLE},
+    measure,
+    secret::{self, SecretError},
+    store::Store,
+    worker::{Journal, Stop, Worker},
+};
+
+/// How often what was measured is put in its buckets, where nobody asks for it.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Where the API shall be, and who may ask.
+pub(super) struct Asked {
+    address: SocketAddr,
+    access: Access,
+}
+
+impl Asked {
+    /// The rule for an address; it says what is missing before anything else is done.
+    pub(super) fn new(address: SocketAddr) -> Result<Self, Failure> {
+        let token = match secret::read(&SecretSource::Env(TOKEN_VARIABLE.to_owned())) {
+            Ok(token) => Some(token),
+            Err(SecretError::NotSet { .. }) => None,
+            Err(error) => {
+                return Err(
+                    Failure::new(Exit::Usage, format!("--listen: {error}")).help(format!(
+                        "set {TOKEN_VARIABLE} to a long random text, or not at all"
+                    )),
+                );
+            }
+        };
+        let access = Access::new(address, token.as_ref()).map_err(|error| {
+            let help = match error {
+                AccessError::NoToken { .. } => {
+                    format!("set {TOKEN_VARIABLE} to a long random text, or listen on 127.0.0.1")
+                }
+                AccessError::EmptyToken => format!("set {TOKEN_VARIABLE} to a long random text"),
+            };
+            Failure::new(Exit::Usage, format!("--listen: {error}")).help(help)
+        })?;
+        Ok(Self { address, access })
+    }
+
+    /// Takes the address.
+    pub(super) async fn bind(self) -> Result<Bound, Failure> {
+        let cannot = |error: &dyn std::fmt::Display| {
+            let message = format!("cannot listen on {}: {error}", self.address);
+            Failure::new(Exit::CannotRead, message).help("name an address that is free")
+        };
+        let listener = TcpListener::bind(self.address).await;
+        let listener = listener.map_err(|error| cannot(&error))?;
+        let address = listener.local_addr().map_err(|error| cannot(&error))?;
+        let metrics = recorder().map_err(|error| cannot(&error))?;
+        Ok(Bound {
+            listener,
+            address,
+            access: self.access,
+            metrics,
+        })
+    }
+}
+
+/// The recorder of everything that is counted in this process.
+fn recorder() -> Result<PrometheusHandle, BuildError> {
+    let mut builder = PrometheusBuilder::new();
+    for (name, buckets) in measure::BUCKETS {
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
+    }
+    let handle = builder.install_recorder()?;
+    measure::describe();
+    Ok(handle)
+}
+
+/// An address that is taken.
+pub(super) struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    access: Access,
+    metrics: PrometheusHandle,
+}
+
+impl Bound {
+    /// Serves the API beside a worker.
+    pub(super) fn serve(
+        self,
+        worker: &Worker,
+        store: Arc<dyn Store>,
+        journal: Option<Arc<Journal>>,
+        asked: &Stop,
+    ) -> Serving {
+        let api = Api {
+            store,
+            clock: Arc::new(SystemClock),
+            services: worker.watch_services(),
+            journal,
+            trouble: worker.watch_trouble(),
+            metrics: self.metrics.clone(),
+            draining: asked.drain.clone(),
+        };
+        let stop = CancellationToken::new();
+        tracing::info!(address = %self.address, "the HTTP API is there");
+        let serving = http::serve(self.listener, api, self.access, stop.clone());
+        let upkeep = keep_up(self.metrics, stop.clone());
+        let task = tokio::spawn(async move {
+            tokio::join!(serving, upkeep);
+        });
+        Serving { task, stop }
+    }
+}
+
+/// Puts what was measured in its buckets, so that it does not pile up where nobody asks for it.
+async fn keep_up(metrics: PrometheusHandle, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = SystemClock.sleep(UPKEEP) => metrics.run_upkeep(),
+        }
+    }
+}
+
+/// The API while it is served.
+pub(super) struct Serving {
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl Serving {
+    /// Answers what is under way, and ends.
+    pub(super) async fn end(mut self) {
+        self.stop.cancel();
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "the HTTP API ended badly");
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

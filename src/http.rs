@@ -1,0 +1,137 @@
+//! The HTTP API: what the commands do, for gateways in other languages.
+//!
+//! Handlers read the store and ask the worker's own doors to change something; shapes are those of
+//! `--json` ([`crate::view`]). The OpenAPI document is made from the handlers.
+
+#![allow(unused_qualifications, reason = "utoipa's macros write them")]
+
+mod access;
+mod chats;
+mod extract;
+mod health;
+mod jobs;
+mod limits;
+mod listen;
+mod openapi;
+mod outbox;
+mod page;
+mod problem;
+mod runs;
+mod turns;
+
+use std::sync::Arc;
+
+use axum::{Router, http::StatusCode, middleware, response::IntoResponse};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{
+    clock::Clock,
+    store::Store,
+    worker::{Control, Journal, Services},
+};
+
+pub use access::{Access, AccessError, TOKEN_VARIABLE};
+pub use openapi::document;
+
+use limits::Places;
+use problem::{Kind, Problem};
+
+/// What the API is about.
+#[derive(Clone)]
+pub struct Api {
+    /// Where everything is.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The chats and agents that are in force.
+    pub services: watch::Receiver<Arc<Services>>,
+    /// Where decisions are written down with their inputs, if anywhere.
+    pub journal: Option<Arc<Journal>>,
+    /// What keeps the worker from working.
+    pub trouble: watch::Receiver<Option<String>>,
+    /// The figures that are counted.
+    pub metrics: PrometheusHandle,
+    /// Cancelled when the worker begins nothing more.
+    pub draining: CancellationToken,
+}
+
+impl Api {
+    fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
+    }
+
+    fn services(&self) -> Arc<Services> {
+        self.services.borrow().clone()
+    }
+
+    fn control<'a>(&'a self, services: &'a Services) -> Control<'a> {
+        Control {
+            store: self.store.as_ref(),
+            directory: &services.directory,
+            journal: self.journal.as_deref(),
+        }
+    }
+}
+
+/// Serves the API until it is asked to stop.
+pub async fn serve(listener: TcpListener, api: Api, access: Access, stop: CancellationToken) {
+    listen::serve(listener, app(api, access), stop).await;
+}
+
+fn app(api: Api, access: Access) -> Router {
+    let places = Places::default();
+    let (open, guarded) = (open(), guarded());
+    let (waiting, _) = waiting().split_for_parts();
+    let (guarded, _) = guarded.split_for_parts();
+    let (open, _) = open.split_for_parts();
+    let bounded = middleware::from_fn_with_state(places.clone(), limits::bounded);
+    let waits = middleware::from_fn_with_state(places, limits::waiting);
+    let allowed = middleware::from_fn_with_state(access, access::guard);
+    guarded
+        .merge(openapi::route())
+        .fallback(nothing_here)
+        .layer(bounded.clone())
+        .merge(waiting.layer(waits))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(allowed)
+        .merge(open.layer(bounded))
+        .with_state(api)
+}
+
+/// What a probe asks, which has no token.
+fn open() -> OpenApiRouter<Api> {
+    health::routes()
+}
+
+fn guarded() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .merge(jobs::routes())
+        .merge(runs::routes())
+        .merge(chats::routes())
+        .merge(turns::routes())
+        .merge(outbox::routes())
+        .merge(health::metrics_route())
+}
+
+/// What waits for something that others do.
+fn waiting() -> OpenApiRouter<Api> {
+    turns::waiting()
+}
+
+async fn nothing_here() -> Problem {
+    Kind::NoSuchPath
+        .because("the API has nothing under this path")
+        .help("`GET /openapi.json` says what there is")
+}
+
+async fn wrong_method() -> impl IntoResponse {
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        Kind::MethodNotAllowed
+            .because("this path has other methods")
+            .help("`Allow` names them"),
+    )
+}
