@@ -276,8 +276,8 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<TurnId, StoreError>;
 
-    /// Has a worker read a source from now on, such as a bot's messages. Who reads it already loses
-    /// it to a worker that began later: [`Conflict::LeaseLost`] for one that began earlier.
+    /// Has a worker read a source from now on, such as a bot's messages; [`Conflict::LeaseLost`] where
+    /// another one reads it that is alive, or this one was taken for dead.
     async fn read_source(
         &self,
         source: &str,

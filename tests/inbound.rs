@@ -2,6 +2,8 @@
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "support/cluster.rs"]
+mod cluster;
 #[path = "support/fakes.rs"]
 mod fakes;
 #[path = "support/process.rs"]
@@ -9,6 +11,7 @@ mod process;
 
 use std::{thread, time::Duration};
 
+use cluster::Cluster;
 use fakes::{Fakes, TOKEN};
 use process::{Place, Worker, until};
 use serde_json::{Value, json};
@@ -101,6 +104,16 @@ fn history(place: &Place, chat: &str) -> Vec<(String, String)> {
     said.collect()
 }
 
+/// Waits until a chat's history is this: what was shown is confirmed a moment later.
+fn until_history(place: &Place, chat: &str, said: &[(&str, &str)]) {
+    until("the history is as expected", || {
+        let found = history(place, chat);
+        (found == pairs(said))
+            .then_some(())
+            .ok_or(format!("{found:?}"))
+    });
+}
+
 fn pairs(said: &[(&str, &str)]) -> Vec<(String, String)> {
     let owned = |(role, text): &(&str, &str)| ((*role).to_owned(), (*text).to_owned());
     said.iter().map(owned).collect()
@@ -133,12 +146,14 @@ fn what_is_written_in_a_chat_of_the_file_is_answered_there_and_nothing_else_is()
     ];
     assert_eq!(shown, pairs(&expected));
     let said = ["user", "assistant"].map(|role| (role, "Good morning"));
-    assert_eq!(history(&place, "me"), pairs(&said));
+    until_history(&place, "me", &said);
     let first = &place.json(&["transcript", "me"])["entries"][0];
     assert_eq!(first["sender_display"], "Ada Lovelace");
     assert_eq!(first["channel_message_id"], "1");
     let photos = ["user", "assistant"].map(|role| (role, photo));
-    assert_eq!(history(&place, "family"), pairs(&photos));
+    until_history(&place, "family", &photos);
+    let salt = ["user", "assistant"].map(|role| (role, "Salt?"));
+    until_history(&place, "kitchen", &salt);
     let replied = fakes.requests("telegram");
     let to_topic = replied.iter().find(|sent| sent["json"]["text"] == "Salt?");
     assert_eq!(to_topic.unwrap()["json"]["message_thread_id"], 7);
@@ -176,7 +191,7 @@ async fn a_worker_killed_before_it_stored_a_message_is_given_it_again() {
         ("user", "two"),
         ("assistant", "two"),
     ];
-    assert_eq!(history(&place, "me"), pairs(&said));
+    until_history(&place, "me", &said);
     assert_eq!(fakes.shown().len(), 2);
     verify(&place, &fakes);
     assert_eq!(worker.stop(), Some(0));
@@ -216,10 +231,63 @@ fn a_worker_killed_after_it_stored_a_message_answers_it_once() {
     until_shown(&fakes, &worker, 2);
     let answered = ("assistant", "answered");
     let said = [("user", "one"), answered, ("user", "two"), answered];
-    assert_eq!(history(&place, "me"), pairs(&said));
+    until_history(&place, "me", &said);
     assert_eq!(fakes.shown().len(), 2);
     verify(&place, &fakes);
     assert_eq!(worker.stop(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_workers_one_reads_and_the_other_goes_on_when_it_is_killed() {
+    let Some(server) = Cluster::shared() else {
+        return;
+    };
+    let fakes = Fakes::start();
+    let url = server.new_database().await;
+    let place = place(&fakes).with_env("CHATCRON_DB", &url);
+    let start = || {
+        let worker = place.start_with(&["run", "--lease", "3"]);
+        worker.until_logged("chatcron is running");
+        worker
+    };
+    let first = start();
+    until_polled(&fakes, &first, 1);
+    let second = start();
+    let words: Vec<String> = (1..=6).map(|number| format!("message {number}")).collect();
+    for text in &words[..3] {
+        fakes.said(ME, text);
+    }
+    // What was shown and not confirmed would be in doubt.
+    until("all of it is confirmed", || {
+        let said = history(&place, "me");
+        (said.len() == 6).then_some(()).ok_or(format!("{said:?}"))
+    });
+    assert!(
+        !second.log().contains("messages are not read"),
+        "{}",
+        second.log()
+    );
+    first.kill();
+    for text in &words[3..] {
+        fakes.said(ME, text);
+    }
+    until_shown(&fakes, &second, 6);
+    let both = words
+        .iter()
+        .flat_map(|text| ["user", "assistant"].map(|role| (role, &**text)));
+    let mut said = pairs(&both.collect::<Vec<_>>());
+    let mut found = until("all of it is confirmed", || {
+        let found = history(&place, "me");
+        let is_all = found.len() == 12;
+        is_all.then(|| found.clone()).ok_or(format!("{found:?}"))
+    });
+    // A message that comes while another is answered stands before the answer.
+    said.sort();
+    found.sort();
+    assert_eq!(found, said);
+    assert_eq!(fakes.shown().len(), 6);
+    verify(&place, &fakes);
+    assert_eq!(second.stop(), Some(0));
 }
 
 #[test]
@@ -240,7 +308,7 @@ fn a_group_that_moves_keeps_its_history_and_is_answered_at_its_new_address() {
         ("user", "after"),
         ("assistant", "after"),
     ];
-    assert_eq!(history(&place, "family"), pairs(&said));
+    until_history(&place, "family", &said);
     let shown = fakes.shown();
     assert_eq!(shown, pairs(&[("-100", "before"), ("-100900", "after")]));
     assert_eq!(worker.stop(), Some(0));
@@ -249,7 +317,10 @@ fn a_group_that_moves_keeps_its_history_and_is_answered_at_its_new_address() {
     let worker = place.start();
     fakes.said(-100_900, "much later");
     until_shown(&fakes, &worker, 3);
-    assert_eq!(history(&place, "family").len(), 6);
+    until("the history has it", || {
+        let said = history(&place, "family");
+        (said.len() == 6).then_some(()).ok_or(format!("{said:?}"))
+    });
     assert_eq!(worker.stop(), Some(0));
 }
 

@@ -241,7 +241,7 @@ facts! {
         a_failed_turn_leaves_the_users_row;
     inbound:
         messages_and_the_position_behind_them_are_one_commit,
-        a_source_belongs_to_the_worker_that_began_last,
+        a_source_has_one_reader_until_that_is_gone,
         a_message_whose_id_another_row_has_is_kept,
         a_chat_that_moved_is_known_to_both_sides;
     sessions:

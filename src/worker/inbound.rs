@@ -36,6 +36,8 @@ const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
 /// How long one that competes with another reader waits: two that ask at once only end each other.
 const COMPETING_WAIT: SignedDuration = SignedDuration::from_secs(30);
+/// How soon it is looked again whether another worker of this database still reads a source.
+const STANDBY_WAIT: Duration = Duration::from_secs(5);
 /// How many chats that are not in the jobs file are told of, once each.
 const STRANGERS_MAX: usize = 256;
 
@@ -174,8 +176,7 @@ impl CallFor {
                 })
             }
             (_, _) => {
-                let wait = Duration::try_from(COMPETING_WAIT).unwrap_or(Duration::ZERO);
-                clock.sleep(wait).await;
+                clock.sleep(STANDBY_WAIT).await;
                 Ok(Arrived::default())
             }
         };
@@ -311,9 +312,11 @@ impl Worker {
                 }
                 Ok(Ok(()))
             }
-            Err(_conflict) => Ok(Err(PollError::Competing {
-                why: "another worker of this database reads this account".to_owned(),
-            })),
+            // Another worker reads the source now, and is given the same.
+            Err(conflict) => {
+                tracing::info!(%channel, %conflict, "what was read is left to another worker");
+                Ok(Ok(()))
+            }
         }
     }
 

@@ -5,7 +5,11 @@ use chatcron::{
     store::{Conflict, InboundBatch, Store, TurnResult, WindowOf},
 };
 
-use crate::{Database, bench::Bench, fixture::*};
+use crate::{
+    Database,
+    bench::{Bench, begin},
+    fixture::*,
+};
 
 const BOT: &str = "https://api.example.org/bot1";
 
@@ -52,24 +56,31 @@ pub(crate) async fn messages_and_the_position_behind_them_are_one_commit<D: Data
     assert_eq!(other.unwrap().position, None);
 }
 
-pub(crate) async fn a_source_belongs_to_the_worker_that_began_last<D: Database>(database: &D) {
+pub(crate) async fn a_source_has_one_reader_until_that_is_gone<D: Database>(database: &D) {
     let old = Bench::on(database).await;
     let read = old.store.read_source(BOT, old.worker).await.unwrap();
     assert!(read.is_ok());
-    let new = Bench::on(database).await;
-    let read = new.store.read_source(BOT, new.worker).await.unwrap();
+    let store = database.open().await;
+    let begun = begin(&store, "2026a", 1).await;
+    if begun.lease.is_some() {
+        // Both are alive, and the first one reads.
+        let read = store.read_source(BOT, begun.id).await.unwrap();
+        assert_eq!(read, Err(Conflict::LeaseLost));
+        let taken = old
+            .store
+            .receive(batch(&old, "5", &[("z", "in time")]), at(1));
+        assert_eq!(taken.await.unwrap().unwrap().len(), 1);
+        old.store.end_worker(old.worker, at(2)).await.unwrap();
+    }
+    let before = old.store.transcript(&session("1"), WindowOf::All).await;
+    let late = old.store.receive(batch(&old, "9", &[("a", "late")]), at(3));
+    assert_eq!(late.await.unwrap(), Err(Conflict::LeaseLost));
+    let read = store.read_source(BOT, begun.id).await.unwrap();
     assert!(read.is_ok());
-    let late = old
-        .store
-        .receive(batch(&old, "9", &[("a", "late")]), at(1))
-        .await;
-    assert_eq!(late.unwrap(), Err(Conflict::LeaseLost));
     let read = old.store.read_source(BOT, old.worker).await.unwrap();
     assert_eq!(read, Err(Conflict::LeaseLost));
-    let read = new.store.read_source(BOT, new.worker).await.unwrap();
-    assert_eq!(read.unwrap().position, None);
-    let rows = old.store.transcript(&session("1"), WindowOf::All).await;
-    assert_eq!(rows.unwrap(), []);
+    let after = old.store.transcript(&session("1"), WindowOf::All).await;
+    assert_eq!(after.unwrap(), before.unwrap());
 }
 
 pub(crate) async fn a_message_whose_id_another_row_has_is_kept<D: Database>(database: &D) {

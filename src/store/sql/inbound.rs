@@ -17,17 +17,21 @@ use super::{
     turns,
 };
 
+// A worker that others took for dead reads nothing, and what a dead one read is anybody's.
 const READ: Statement = Statement::common(
     "\
-INSERT INTO inbound_sources (source, worker_id) VALUES ($1, $2)
+INSERT INTO inbound_sources (source, worker_id)
+SELECT $1, w.worker_id FROM workers AS w WHERE w.worker_id = $2 AND w.stopped_at IS NULL
 ON CONFLICT (source) DO UPDATE SET worker_id = excluded.worker_id
-WHERE inbound_sources.worker_id <= excluded.worker_id
+WHERE inbound_sources.worker_id = excluded.worker_id OR NOT EXISTS (SELECT 1 FROM workers AS o
+  WHERE o.worker_id = inbound_sources.worker_id AND o.stopped_at IS NULL)
 RETURNING source, position, moved_at",
 );
 
 const MOVE_ON: Statement = Statement::common(
     "\
-UPDATE inbound_sources SET position = $3, moved_at = $4 WHERE source = $1 AND worker_id = $2",
+UPDATE inbound_sources SET position = $3, moved_at = $4 WHERE source = $1 AND worker_id = $2
+  AND EXISTS (SELECT 1 FROM workers AS w WHERE w.worker_id = $2 AND w.stopped_at IS NULL)",
 );
 
 const MOVE_CHATS: Statement = over_rows!(
@@ -46,7 +50,7 @@ const MOVED: Statement = Statement::common(
 SELECT session_key, moved_to FROM addresses WHERE moved_to IS NOT NULL ORDER BY session_key",
 );
 
-/// Has a worker read a source, unless one that began later reads it.
+/// Has a worker read a source, unless another one that is alive reads it.
 pub(super) async fn read(
     conn: &mut Conn,
     source: &str,
