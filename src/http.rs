@@ -8,6 +8,7 @@
 mod access;
 mod chats;
 mod extract;
+mod figures;
 mod health;
 mod jobs;
 mod limits;
@@ -34,6 +35,7 @@ use crate::{
 };
 
 pub use access::{Access, AccessError, TOKEN_VARIABLE};
+pub use figures::recorder;
 pub use openapi::document;
 
 use limits::Places;
@@ -78,7 +80,10 @@ impl Api {
 
 /// Serves the API until it is asked to stop.
 pub async fn serve(listener: TcpListener, api: Api, access: Access, stop: CancellationToken) {
-    listen::serve(listener, app(api, access), stop).await;
+    let (metrics, clock) = (api.metrics.clone(), api.clock.clone());
+    let upkeep = figures::keep_up(&metrics, clock.as_ref(), &stop);
+    let serving = listen::serve(listener, app(api, access), stop.clone());
+    tokio::join!(serving, upkeep);
 }
 
 fn app(api: Api, access: Access) -> Router {
@@ -113,7 +118,7 @@ fn guarded() -> OpenApiRouter<Api> {
         .merge(chats::routes())
         .merge(turns::routes())
         .merge(outbox::routes())
-        .merge(health::metrics_route())
+        .merge(figures::routes())
 }
 
 /// What waits for something that others do.

@@ -41,7 +41,6 @@ pub mod session;
 pub mod store;
 #[cfg(feature = "http-api")]
 mod view;
-#[cfg(feature = "cli")]
 #[cfg(feature = "sqlite")]
 pub(crate) mod wiring;
 #[cfg(feature = "runtime")]

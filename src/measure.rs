@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, histogram};
+#[cfg(feature = "http-api")]
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use metrics::{counter, histogram};
 
 use crate::{
     ids::AgentName,
@@ -26,11 +28,14 @@ const LANE_WAIT: &str = "chatcron_lane_wait_seconds";
 const AGENT_TIME: &str = "chatcron_agent_seconds";
 const CHANNEL_TIME: &str = "chatcron_channel_seconds";
 /// Parts of messages that need something, by state.
+#[cfg(feature = "http-api")]
 pub(crate) const OUTBOX_PARTS: &str = "chatcron_outbox_parts";
 /// For how long the job that is due the longest has been waiting for its decision.
+#[cfg(feature = "http-api")]
 pub(crate) const DUE_AGE: &str = "chatcron_due_age_seconds";
 
 /// The histograms with the upper bounds of their buckets, in seconds.
+#[cfg(feature = "http-api")]
 pub(crate) const BUCKETS: [(&str, &[f64]); 4] = [
     (
         LATENESS,
@@ -55,6 +60,7 @@ pub(crate) const BUCKETS: [(&str, &[f64]); 4] = [
 ];
 
 /// Says what each of them is.
+#[cfg(feature = "http-api")]
 pub(crate) fn describe() {
     describe_counter!(DECISIONS, "Jobs whose wake-up came and was decided on");
     describe_counter!(STARTED, "Attempts of runs that began, by cause");

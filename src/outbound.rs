@@ -16,5 +16,5 @@ pub use channels::Channels;
 pub use compose::{Author, compose};
 pub use route::route;
 pub use writer::Writer;
-#[cfg(feature = "cli")]
+#[cfg(feature = "http-api")]
 pub(crate) use writer::note as posting_note;

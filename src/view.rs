@@ -17,11 +17,18 @@ mod words;
 
 pub(crate) use at::At;
 pub(crate) use entry::Transcript;
-pub(crate) use job::{Job, JobDetail, Target, accounted_ahead, mode_word};
-pub(crate) use load::{Listed, RUNS_SHOWN, RunRows, Shown, list, run, show};
+pub(crate) use job::{Job, JobDetail};
+pub(crate) use load::{Listed, Shown, list, run, show};
 pub(crate) use part::{Destination, Part};
 pub(crate) use run::{Attempt, Diagnostic, Run, RunDetail, RunState, Stretch};
-pub(crate) use standing::{Standing, State, upcoming};
+pub(crate) use standing::{Standing, upcoming};
 pub(crate) use starts::{Start, begin, starts};
 pub(crate) use turn::{Turn, TurnRows, turn};
-pub(crate) use words::{clock, exact, schedule, with_offset, zone};
+pub(crate) use words::{schedule, with_offset, zone};
+#[cfg(feature = "cli")]
+pub(crate) use {
+    job::{Target, accounted_ahead, mode_word},
+    load::{RUNS_SHOWN, RunRows},
+    standing::State,
+    words::{clock, exact},
+};

@@ -1,12 +1,9 @@
-//! Whether it lives, whether it works, and how much it does.
+//! Whether it lives, and whether it works.
 
-use axum::{extract::State, http::header, response::IntoResponse};
-use metrics::gauge;
+use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
-
-use crate::message::PartState;
 
 use super::{
     Api,
@@ -18,11 +15,6 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(healthz))
         .routes(routes!(readyz))
-}
-
-/// What Prometheus asks.
-pub(super) fn metrics_route() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(metrics))
 }
 
 /// How it is.
@@ -66,30 +58,4 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Health>, Problem> {
     }
     api.store.clock_seen().await?;
     Ok(Health::ok())
-}
-
-/// Figures for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "operation",
-    responses((status = 200, description = "Figures in the text format of Prometheus",
-        body = String, content_type = "text/plain")))]
-async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Problem> {
-    let counts = api.store.open_parts().await?;
-    for state in [
-        PartState::Pending,
-        PartState::Sending,
-        PartState::Unknown,
-        PartState::Failed,
-    ] {
-        let found = counts.iter().find(|(found, _)| *found == state);
-        let count = found.map_or(0, |(_, count)| *count);
-        // Beyond 2^53 a part more or less does not matter.
-        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-        gauge!(crate::measure::OUTBOX_PARTS, "state" => state.as_str()).set(count as f64);
-    }
-    let next = api.store.next_wake().await?;
-    let late = next.map_or(0.0, |next| api.now().duration_since(next).as_secs_f64());
-    gauge!(crate::measure::DUE_AGE).set(late.max(0.0));
-    api.metrics.run_upkeep();
-    let format = "text/plain; version=0.0.4; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, format)], api.metrics.render()))
 }

@@ -58,6 +58,10 @@ pub(crate) async fn list(
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) stored: StoredJob,
+    #[cfg_attr(
+        not(feature = "cli"),
+        expect(dead_code, reason = "only people are told addresses")
+    )]
     pub(crate) chats: Vec<Chat>,
     pub(crate) standing: Standing,
     pub(crate) times: Vec<Start>,

@@ -1,24 +1,20 @@
 //! The HTTP API beside the worker.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::{Exit, failure::Failure},
-    clock::{Clock, SystemClock},
+    clock::SystemClock,
     directory::SecretSource,
     http::{self, Access, AccessError, Api, TOKEN_VARIABLE},
-    measure,
     secret::{self, SecretError},
     store::Store,
     worker::{Journal, Stop, Worker},
 };
-
-/// How often what was measured is put in its buckets, where nobody asks for it.
-const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Where the API shall be, and who may ask.
 pub(super) struct Asked {
@@ -61,7 +57,7 @@ impl Asked {
         let listener = TcpListener::bind(self.address).await;
         let listener = listener.map_err(|error| cannot(&error))?;
         let address = listener.local_addr().map_err(|error| cannot(&error))?;
-        let metrics = recorder().map_err(|error| cannot(&error))?;
+        let metrics = http::recorder().map_err(|error| cannot(&error))?;
         Ok(Bound {
             listener,
             address,
@@ -69,17 +65,6 @@ impl Asked {
             metrics,
         })
     }
-}
-
-/// The recorder of everything that is counted in this process.
-fn recorder() -> Result<PrometheusHandle, BuildError> {
-    let mut builder = PrometheusBuilder::new();
-    for (name, buckets) in measure::BUCKETS {
-        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
-    }
-    let handle = builder.install_recorder()?;
-    measure::describe();
-    Ok(handle)
 }
 
 /// An address that is taken.
@@ -105,27 +90,14 @@ impl Bound {
             services: worker.watch_services(),
             journal,
             trouble: worker.watch_trouble(),
-            metrics: self.metrics.clone(),
+            metrics: self.metrics,
             draining: asked.drain.clone(),
         };
         let stop = CancellationToken::new();
         tracing::info!(address = %self.address, "the HTTP API is there");
         let serving = http::serve(self.listener, api, self.access, stop.clone());
-        let upkeep = keep_up(self.metrics, stop.clone());
-        let task = tokio::spawn(async move {
-            tokio::join!(serving, upkeep);
-        });
+        let task = tokio::spawn(serving);
         Serving { task, stop }
-    }
-}
-
-/// Puts what was measured in its buckets, so that it does not pile up where nobody asks for it.
-async fn keep_up(metrics: PrometheusHandle, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = SystemClock.sleep(UPKEEP) => metrics.run_upkeep(),
-        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! Figures for Prometheus.
+
+use std::time::Duration;
+
+use axum::{extract::State, http::header, response::IntoResponse};
+use metrics::gauge;
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{clock::Clock, measure, message::PartState};
+
+use super::{Api, problem::Problem};
+
+/// How often what was measured is put in its buckets, where nobody asks for it.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Installs the recorder of everything that is counted in this process; once, and before the worker
+/// begins, so that nothing is missed.
+///
+/// # Errors
+/// [`BuildError`] where the process has a recorder already.
+pub fn recorder() -> Result<PrometheusHandle, BuildError> {
+    let mut builder = PrometheusBuilder::new();
+    for (name, buckets) in measure::BUCKETS {
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
+    }
+    let handle = builder.install_recorder()?;
+    measure::describe();
+    Ok(handle)
+}
+
+/// Puts what was measured in its buckets, so that it does not pile up where nobody asks for it.
+pub(super) async fn keep_up(
+    metrics: &PrometheusHandle,
+    clock: &dyn Clock,
+    stop: &CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep(UPKEEP) => metrics.run_upkeep(),
+        }
+    }
+}
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(metrics))
+}
+
+/// Figures for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operation",
+    responses((status = 200, description = "Figures in the text format of Prometheus",
+        body = String, content_type = "text/plain")))]
+async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Problem> {
+    let counts = api.store.open_parts().await?;
+    for state in [
+        PartState::Pending,
+        PartState::Sending,
+        PartState::Unknown,
+        PartState::Failed,
+    ] {
+        let found = counts.iter().find(|(found, _)| *found == state);
+        let count = found.map_or(0, |(_, count)| *count);
+        // Beyond 2^53 a part more or less does not matter.
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        gauge!(measure::OUTBOX_PARTS, "state" => state.as_str()).set(count as f64);
+    }
+    let next = api.store.next_wake().await?;
+    let late = next.map_or(0.0, |next| api.now().duration_since(next).as_secs_f64());
+    gauge!(measure::DUE_AGE).set(late.max(0.0));
+    api.metrics.run_upkeep();
+    let format = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, format)], api.metrics.render()))
+}
