@@ -39,8 +39,8 @@ pub use error::{Conflict, StoreError};
 pub use inbound_rows::{InboundBatch, ReadFrom};
 pub use incident_rows::{IncidentCommit, IncidentRow, IncidentSignal, Reported};
 pub use job_rows::{
-    AttemptEnd, JobCommit, JobDigest, JobSource, Route, StoredJob, StretchBegin, StretchChange,
-    Target, Written,
+    Accepts, AttemptEnd, FileToApply, FileVersion, JobCommit, JobDigest, JobSource, Route, Stamped,
+    StoredJob, StretchBegin, StretchChange, Target, Written,
 };
 pub use outbox_rows::{
     ClaimedPart, LateNotice, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
@@ -180,6 +180,19 @@ pub trait Store: Send + Sync + 'static {
     /// Commits decisions: state, ledger, runs, the end of an attempt with its rows and messages.
     /// Each item is fenced by the job's version, and an attempt's end by its epoch too.
     async fn commit(&self, batch: Vec<JobCommit>, now: Timestamp) -> Results<Written>;
+
+    /// Makes a jobs file's content the newest one, with its chats, unless it is known to be older than
+    /// what is in force.
+    async fn stamp_file(&self, file: FileToApply, now: Timestamp) -> Result<Stamped, StoreError>;
+
+    /// Commits decisions that a jobs file has led to, all in one transaction. Fenced by the file's
+    /// version: [`Conflict::StaleVersion`] where another content is in force by now.
+    async fn commit_of_file(
+        &self,
+        version: FileVersion,
+        batch: Vec<JobCommit>,
+        now: Timestamp,
+    ) -> Result<Result<Vec<Result<Written, Conflict>>, Conflict>, StoreError>;
 
     /// A new request id.
     async fn new_request(&self) -> Result<RequestId, StoreError>;

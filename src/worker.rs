@@ -41,7 +41,7 @@ use crate::{
     store::{ClaimedRun, Interrupted, Store, StoreError, WorkerId},
 };
 
-pub use apply::{JobsChange, apply_jobs};
+pub use apply::{JobsChange, JobsCopy, OtherFiles, apply_copy, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
 pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
 pub use guard::clock_doubt;

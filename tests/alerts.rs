@@ -419,8 +419,10 @@ async fn a_removed_job_has_no_open_incident_and_its_alert_is_not_sent() {
     let mut world = world(&jobs, &mood.agent("overloaded"), &channel).await;
     let mut worker = world.start().await;
     pass(&world, &mut worker, 2).await;
-    world.edit(REST);
-    world.apply().await;
+    // A file without any job would remove none.
+    let other = "timezone = \"UTC\"\n[jobs.other]\nat = \"2099-01-01T00:00\"\nprompt = \"x\"\ndeliver = \"history\"\n";
+    world.edit(&format!("{other}{REST}"));
+    assert_eq!(world.apply().await.removed.len(), 1);
     worker.until_quiet().await.unwrap();
     assert_eq!(world.parts().await, ["cancelled"]);
     assert_eq!(open_incidents(&world).await, []);

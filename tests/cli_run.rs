@@ -346,6 +346,40 @@ fn a_renamed_jobs_file_keeps_its_jobs_and_drops_those_it_does_not_have() {
     assert_eq!(worker.stop(), Some(0));
 }
 
+/// The same at a start, for a standby that takes over, and when it is saved so.
+#[test]
+fn a_file_with_nothing_in_it_or_without_jobs_removes_no_job() {
+    let jobs = quiet();
+    let place = Place::new(&jobs);
+    let worker = place.start();
+    let standby = place.start_with(&["run", "--standby"]);
+    standby.until_logged("standing by");
+    let no_jobs = &jobs[jobs.find("[chats.me]").unwrap()..];
+    place.write("jobs.toml", no_jobs);
+    worker.until_logged("it removes none of the jobs");
+    place.write("jobs.toml", "\n");
+    worker.until_logged("is empty, perhaps while it is saved");
+    worker.kill();
+    standby.until_logged("is empty, perhaps while it is saved");
+    assert!(place.ok(&["list"]).contains("report"));
+    // The standby waits for something to follow.
+    assert!(!standby.log().contains("chatcron is running version"));
+    place.write("jobs.toml", no_jobs);
+    standby.until_logged("it removes none of the jobs");
+    standby.until_logged("chatcron is running version");
+    let listed = place.ok(&["list"]);
+    assert!(
+        listed.contains("report") && listed.contains("tick"),
+        "{listed}"
+    );
+    place.write("jobs.toml", "");
+    assert_eq!(standby.stop(), Some(0));
+    let waiting = place.start_unready();
+    waiting.until_logged("is empty, perhaps while it is saved");
+    assert_eq!(waiting.stop(), Some(0));
+    assert!(place.ok(&["list"]).contains("report"));
+}
+
 #[test]
 fn a_secrets_file_is_relative_to_the_jobs_file() {
     let jobs = quiet().replace(

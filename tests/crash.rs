@@ -109,11 +109,12 @@ fn nobody_dies_and_everything_holds_and_every_kind_of_effect_is_there() {
         "claim",
         "commit",
         "commit_incidents",
+        "commit_of_file",
         "finish_turns",
         "keep_context",
         "send",
-        "set_chats",
         "settle_parts",
+        "stamp_file",
     ];
     assert_eq!(kinds, BTreeSet::from(expected));
     // The scenario has what it is said to have.

@@ -4,12 +4,25 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
     cli::run::Place,
-    config::JobsFile,
+    config::{JobsFile, Loaded},
     ids::JobId,
     job::Mode,
     store::{OutboxScope, Store, StoreError},
     worker::JobsChange,
 };
+
+/// Whether there is nothing in the file at all, which is told: it is half saved, or was never
+/// written, more often than it is meant to be so.
+pub(super) fn is_blank(place: &Place, loaded: &Loaded) -> bool {
+    let is_blank = loaded.source.trim().is_empty();
+    if is_blank {
+        tracing::warn!(
+            "{} is empty, perhaps while it is saved: nothing changes until something is in it",
+            place.file.display()
+        );
+    }
+    is_blank
+}
 
 /// What is about to run.
 pub(super) fn tell_start(place: &Place, file: &JobsFile) {
@@ -34,8 +47,24 @@ pub(super) fn tell_start(place: &Place, file: &JobsFile) {
 
 /// What the file has changed, and when each changed job next runs.
 pub(super) fn tell_change(file: &JobsFile, change: &JobsChange) {
+    if let Some(since) = change.older_since {
+        let since = since.strftime("%Y-%m-%dT%H:%M:%SZ");
+        tracing::error!(
+            %since,
+            "this copy of the jobs file is older than the one in force, and changes nothing; to have \
+             it applied, save it again"
+        );
+        return;
+    }
     if file.jobs.is_empty() && file.bad_jobs.is_empty() {
         tracing::warn!("the jobs file has no job in it");
+    }
+    if change.kept > 0 {
+        tracing::warn!(
+            jobs = change.kept,
+            "it removes none of the jobs in the database; say `enabled = false` in those that shall \
+             not run"
+        );
     }
     if change.is_empty() && change.refused.is_empty() {
         tracing::info!(jobs = change.unchanged, "the good jobs are as they were");

@@ -84,11 +84,7 @@ async fn reload(place: &Place, worker: &WorkerHandle) -> Result<Vec<PathBuf>, Ap
             return Ok(Vec::new());
         }
     };
-    if loaded.source.trim().is_empty() {
-        tracing::warn!(
-            "{} is empty, perhaps while it is saved: nothing changes",
-            place.file.display()
-        );
+    if plan::is_blank(place, &loaded) {
         return Ok(Vec::new());
     }
     if loaded.has_errors() {

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -34,6 +35,9 @@ use lock::Beside;
 
 /// How long runs may go on after the first Ctrl-C.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How often a jobs file with nothing in it is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Run the jobs of a file, until stopped.
 ///
@@ -79,13 +83,14 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     logs::start(arguments.log_format);
     let place = Place::of(arguments)?;
     let asked = arguments.listen.map(listen::Asked::new).transpose()?;
-    let Some(mut read) = Read::of(&place)? else {
-        return Ok(Exit::DoesNotHold);
-    };
-    let journal = arguments.journal.as_deref().map(open_journal).transpose()?;
     let stop = Stop::default();
     let mut beside = JoinSet::new();
     beside.spawn(signals::listen(stop.clone()));
+    let mut read = match Read::of(&place, &stop).await? {
+        Ok(read) => read,
+        Err(exit) => return Ok(exit),
+    };
+    let journal = arguments.journal.as_deref().map(open_journal).transpose()?;
     let policy = if arguments.standby {
         Beside::StandBy
     } else {
@@ -97,9 +102,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     if taken.has_waited {
         // It may have been edited meanwhile.
-        match Read::of(&place)? {
-            Some(again) => read = again,
-            None => return Ok(Exit::DoesNotHold),
+        match Read::of(&place, &stop).await? {
+            Ok(again) => read = again,
+            Err(exit) => return Ok(exit),
         }
     }
     let lock = Arc::new(taken.lock);
@@ -137,12 +142,30 @@ struct Read {
 }
 
 impl Read {
-    /// Reads it and tells what is wrong with it; `None` where it is no TOML.
-    fn of(place: &Place) -> Result<Option<Self>, Failure> {
-        let at = jobs_file::modified_at(&place.file);
-        let loaded = jobs_file::load(&place.file, SystemClock.now())?;
-        logs::tell_problems(place.log_format, &place.file, &loaded);
-        Ok(loaded.file.map(|file| Self { file, at }))
+    /// Reads it and tells what is wrong with it; how to end, where it is no TOML, or where somebody
+    /// wants that. A file with nothing in it is waited for.
+    async fn of(place: &Place, stop: &Stop) -> Result<Result<Self, Exit>, Failure> {
+        let reading = Self::unless_blank(place, stop);
+        service_manager::waiting("the jobs file is empty", reading).await
+    }
+
+    async fn unless_blank(place: &Place, stop: &Stop) -> Result<Result<Self, Exit>, Failure> {
+        let mut told_of = None;
+        loop {
+            let at = jobs_file::modified_at(&place.file);
+            let loaded = jobs_file::load(&place.file, SystemClock.now())?;
+            let is_old = told_of == Some(at) && loaded.source.trim().is_empty();
+            if !is_old && !plan::is_blank(place, &loaded) {
+                logs::tell_problems(place.log_format, &place.file, &loaded);
+                let read = loaded.file.map(|file| Self { file, at });
+                return Ok(read.ok_or(Exit::DoesNotHold));
+            }
+            told_of = Some(at);
+            tokio::select! {
+                () = stop.drain.cancelled() => return Ok(Err(Exit::Fine)),
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
     }
 }
 
@@ -228,8 +251,9 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
     .await
     .map_err(failed)?;
     let bad = jobs_file::bad_ids(file);
+    let edited_at = read.at.and_then(|at| Timestamp::try_from(at).ok());
     let change = worker
-        .apply_jobs(&place.source, &file.jobs, &bad)
+        .apply_jobs_edited_at(&place.source, &file.jobs, &bad, edited_at)
         .await
         .map_err(failed)?;
     let serving = bound.map(|bound| bound.serve(&worker, store.clone(), journal, &stop));

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     agent::Usage,
+    directory::Chat,
     ids::{Epoch, JobId, RunId, SessionKey},
     job::Job,
     message::Destination,
@@ -46,6 +47,50 @@ pub struct JobDigest {
     pub source: JobSource,
     /// [`Job::digest`] of its definition, by the version that stored it.
     pub digest: String,
+}
+
+/// A jobs file that a worker is about to apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileToApply {
+    /// Its name.
+    pub file: String,
+    /// A digest of its content.
+    pub digest: String,
+    /// Its chats.
+    pub chats: Vec<Chat>,
+    /// Which content may be applied.
+    pub accepts: Accepts,
+}
+
+/// Which content of a jobs file may be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepts {
+    /// Any.
+    Any,
+    /// One that was applied before, and replaced by another since, only if the copy was edited after
+    /// that; the instant is when it was, as far as that is known.
+    NotOlder(Option<Timestamp>),
+}
+
+/// One content of a jobs file, as it was applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileVersion {
+    /// The file's name.
+    pub file: String,
+    /// Raised by every other content that is applied.
+    pub revision: i64,
+}
+
+/// What a worker that is about to apply a jobs file is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stamped {
+    /// Its content is the newest one, and its chats are in force.
+    Newest(FileVersion),
+    /// Its content was applied before, and another one since: nothing was changed.
+    Older {
+        /// When that other one was.
+        replaced_at: Timestamp,
+    },
 }
 
 /// Where a job is defined.

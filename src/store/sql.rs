@@ -16,11 +16,11 @@ use crate::{
     policy::LaneQueue,
     store::{
         AttemptRow, BegunWorker, ClaimRequest, Claimant, Claimed, Conflict, DiagnosticRow,
-        DueClaimant, InboundBatch, InboundMessage, IncidentCommit, IncidentRow, IncidentSignal,
-        Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker, OutboxRow, OutboxScope,
-        PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results, RunFilter, RunRow, Sent,
-        Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId,
-        WorkerRow, Written,
+        DueClaimant, FileToApply, FileVersion, InboundBatch, InboundMessage, IncidentCommit,
+        IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
+        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results,
+        RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend, TurnCount,
+        TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written,
     },
     transcript::Entry,
 };
@@ -34,6 +34,7 @@ mod effects;
 mod enqueue;
 mod entries;
 pub(super) mod failure;
+mod files;
 mod ids;
 mod inbound;
 mod incidents;
@@ -320,6 +321,23 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn commit(&self, batch: Vec<JobCommit>, now: Timestamp) -> Results<Written> {
         self.writer()?.batch(batch, now, Request::Commit).await
+    }
+
+    async fn stamp_file(&self, file: FileToApply, now: Timestamp) -> Result<Stamped, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(files::stamp(conn, file, now)))
+            .await
+    }
+
+    async fn commit_of_file(
+        &self,
+        version: FileVersion,
+        batch: Vec<JobCommit>,
+        now: Timestamp,
+    ) -> Result<Result<Vec<Result<Written, Conflict>>, Conflict>, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(files::commit(conn, version, batch, now)))
+            .await
     }
 
     async fn new_request(&self) -> Result<RequestId, StoreError> {

@@ -14,7 +14,10 @@ use crate::{
     occurrence::{Outcome, SkipReason, Slot},
     policy::{Decided, Effect, OwnedEvent, Refusal},
     schedule::{Planner, ScheduleError},
-    store::{AttemptEnd, Conflict, JobCommit, JobSource, Store, StoreError, StoredJob, Written},
+    store::{
+        AttemptEnd, Conflict, FileVersion, JobCommit, JobSource, Store, StoreError, StoredJob,
+        Written,
+    },
 };
 
 mod draft;
@@ -107,6 +110,8 @@ pub struct Applied {
     pub skipped: Vec<(SkipReason, u64)>,
     /// How occurrences ended that were not skipped.
     pub outcomes: Vec<Outcome>,
+    /// Whether a definition is what it was, so that nothing was changed.
+    pub is_as_before: bool,
 }
 
 impl Applied {
@@ -123,6 +128,7 @@ impl Applied {
                 .filter_map(Effect::skipped)
                 .collect(),
             outcomes: decision.effects.iter().filter_map(outcome).collect(),
+            is_as_before: false,
         }
     }
 }
@@ -170,6 +176,9 @@ pub enum ChangeError {
     /// The lease under which its attempt was made is no longer held.
     #[error("the lease of the attempt was lost")]
     LeaseLost,
+    /// Another content of its jobs file is in force by now.
+    #[error("another worker has applied another content of the jobs file meanwhile")]
+    Superseded,
     /// Others were faster too often; it can be tried again.
     #[error("job `{job_id}` is being changed too often at the moment")]
     Busy {
@@ -203,13 +212,34 @@ impl Decider<'_> {
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Answer>, StoreError> {
-        self.apply_to(None, changes, now).await
+        self.apply_under(None, None, changes, now).await
+    }
+
+    /// As [`Decider::apply`], while this content of a jobs file is in force: what has not been
+    /// committed when it no longer is ends as [`ChangeError::Superseded`].
+    pub(super) async fn apply_of_file(
+        &self,
+        version: &FileVersion,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<Vec<Answer>, StoreError> {
+        self.apply_under(Some(version), None, changes, now).await
     }
 
     /// As [`Decider::apply`], where the caller has just loaded the jobs: they are decided on as they
     /// are here, and loaded again only if somebody else was faster.
     pub(super) async fn apply_to(
         &self,
+        loaded: Option<Vec<StoredJob>>,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<Vec<Answer>, StoreError> {
+        self.apply_under(None, loaded, changes, now).await
+    }
+
+    async fn apply_under(
+        &self,
+        version: Option<&FileVersion>,
         mut loaded: Option<Vec<StoredJob>>,
         changes: &[Change],
         now: Timestamp,
@@ -223,7 +253,7 @@ impl Decider<'_> {
                 Some(jobs) => by_id(jobs),
                 None => load(self.store, &pending).await?,
             };
-            self.round(&mut pending, &jobs, now).await?;
+            self.round(version, &mut pending, &jobs, now).await?;
         }
         Ok(pending.into_iter().map(Pending::into_answer).collect())
     }
@@ -231,6 +261,7 @@ impl Decider<'_> {
     /// Decides on every change that has no answer yet, and commits what was decided.
     async fn round(
         &self,
+        version: Option<&FileVersion>,
         pending: &mut [Pending<'_>],
         loaded: &Loaded,
         now: Timestamp,
@@ -253,7 +284,20 @@ impl Decider<'_> {
         if commits.is_empty() {
             return Ok(());
         }
-        let answers = self.store.commit(commits, now).await?;
+        let answers = match version {
+            None => self.store.commit(commits, now).await?,
+            Some(version) => {
+                let version = version.clone();
+                match self.store.commit_of_file(version, commits, now).await? {
+                    Ok(answers) => answers,
+                    Err(_another_is_in_force) => {
+                        let open = pending.iter_mut().filter(|item| item.answer.is_none());
+                        open.for_each(|item| item.answer = Some(Err(ChangeError::Superseded)));
+                        return Ok(());
+                    }
+                }
+            }
+        };
         for ((index, decided), answer) in committing.into_iter().zip(answers) {
             let item = &mut pending[index];
             match answer {

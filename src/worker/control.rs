@@ -408,10 +408,12 @@ impl From<Unmade> for JobError {
             Unmade::Change(ChangeError::Outdated { job_id } | ChangeError::Busy { job_id }) => {
                 Self::Busy { job_id }
             }
-            // Only the end of an attempt has a lease.
-            Unmade::Change(ChangeError::LeaseLost) => Self::Store(StoreError::Corrupt {
-                what: "a change without an attempt was fenced by one".to_owned(),
-            }),
+            // Only the end of an attempt has a lease, and only a jobs file a version.
+            Unmade::Change(ChangeError::LeaseLost | ChangeError::Superseded) => {
+                Self::Store(StoreError::Corrupt {
+                    what: "a change without an attempt was fenced by one".to_owned(),
+                })
+            }
         }
     }
 }

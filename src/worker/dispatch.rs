@@ -157,6 +157,7 @@ impl Worker {
                 Err(
                     error @ (ChangeError::NoSuchJob { .. }
                     | ChangeError::Unplannable { .. }
+                    | ChangeError::Superseded
                     | ChangeError::Outdated { .. }),
                 ) => {
                     tracing::error!(%job, %error, "an event had no effect");

@@ -6,12 +6,16 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ids::JobId, job::Job, store::StoreError};
+use crate::{
+    ids::JobId,
+    job::Job,
+    store::{Accepts, StoreError},
+};
 
 use super::{
-    HousekeepingError, JobsChange, LONGEST_SLEEP, Services, Worker,
+    HousekeepingError, JobsChange, JobsCopy, LONGEST_SLEEP, Services, Worker,
     absorb::Joined,
-    apply_jobs,
+    apply_copy,
     housekeeping::{Chore, Housekeeping},
     in_flight::Holder,
     inbound::Answered,
@@ -193,7 +197,15 @@ impl Worker {
         } = request;
         let now = self.clock.now();
         let decider = self.decider(&services.directory.chats);
-        let applied = apply_jobs(decider, &file, &jobs, &bad, now).await;
+        // Whoever asks has just edited it.
+        let copy = JobsCopy {
+            file: &file,
+            jobs: &jobs,
+            bad: &bad,
+            accepts: Accepts::Any,
+            others: self.other_files(),
+        };
+        let applied = apply_copy(decider, copy, now).await;
         match applied {
             Ok(change) => {
                 self.replace_services(*services);

@@ -26,11 +26,11 @@ use chatcron::{
     policy::LaneQueue,
     store::{
         AttemptRow, BegunWorker, ClaimRequest, Claimant, Claimed, Conflict, DiagnosticRow,
-        DueClaimant, InboundBatch, InboundMessage, IncidentCommit, IncidentRow, IncidentSignal,
-        Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker, OutboxRow, OutboxScope,
-        PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results, RunFilter, RunRow, Sent,
-        Store, StoreError, StoredJob, ToolSend, TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId,
-        WorkerRow, Written, sqlite::SqliteStore,
+        DueClaimant, FileToApply, FileVersion, InboundBatch, InboundMessage, IncidentCommit,
+        IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
+        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results,
+        RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend, TurnCount,
+        TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written, sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -178,6 +178,8 @@ pointed! {
         fn see_clock(&self, now: Timestamp) -> Result<(), StoreError>;
         fn look_again(&self, now: Timestamp) -> Result<(), StoreError>;
         fn new_request(&self) -> Result<RequestId, StoreError>;
+        fn stamp_file(&self, file: FileToApply, now: Timestamp) -> Result<Stamped, StoreError>;
+        fn commit_of_file(&self, version: FileVersion, batch: Vec<JobCommit>, now: Timestamp) -> Result<Result<Vec<Result<Written, Conflict>>, Conflict>, StoreError>;
         fn set_chats(&self, chats: Vec<Chat>, now: Timestamp) -> Result<(), StoreError>;
         fn commit_incidents(&self, decided: IncidentCommit, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
         fn request_turn(&self, inbound: InboundMessage, now: Timestamp) -> Result<TurnId, StoreError>;

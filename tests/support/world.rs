@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 #[cfg(feature = "postgres")]
-use chatcron::store::postgres::PostgresStore;
+use chatcron::store::postgres::{Address, PostgresStore};
 use chatcron::{
     agent::{Agent, AgentError, AgentReply, AgentTurn},
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "postgres")]
 #[path = "cluster.rs"]
-mod cluster;
+pub(crate) mod cluster;
 
 /// A clock that stands until it is moved.
 pub(crate) struct TestClock {
@@ -458,6 +458,18 @@ impl World {
         }
     }
 
+    /// As if the worker that has been alive for longest were silent for longer than its lease.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn end_oldest_lease(&self) {
+        let mut conn = PgConnection::connect(self.server.as_ref().unwrap())
+            .await
+            .unwrap();
+        let end = "UPDATE workers SET lease_until = 0 WHERE worker_id =
+                     (SELECT min(worker_id) FROM workers WHERE stopped_at IS NULL)";
+        sqlx::query(end).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
+    }
+
     /// Registers a worker that does nothing by itself.
     pub(crate) async fn begin_worker(&self) -> WorkerId {
         let worker = NewWorker {
@@ -480,14 +492,20 @@ impl World {
     }
 
     async fn join_in(&self, scope: Scope) -> Worker {
+        self.join_as(scope, "jobs.toml").await
+    }
+
+    /// The same, with its jobs file under another name.
+    pub(crate) async fn join_with(&self, file: &str) -> Worker {
+        self.join_as(Scope::All, file).await
+    }
+
+    async fn join_as(&self, scope: Scope, file: &str) -> Worker {
         let store: Arc<dyn Store> = self.store.clone();
         let worker = Worker::begin(store, self.clock.clone(), self.services(), scope, None)
             .await
             .unwrap();
-        let change = worker
-            .apply_jobs("jobs.toml", &self.file.jobs, &[])
-            .await
-            .unwrap();
+        let change = worker.apply_jobs(file, &self.file.jobs, &[]).await.unwrap();
         assert!(change.refused.is_empty(), "{:?}", change.refused);
         worker
     }
@@ -596,15 +614,26 @@ impl World {
     }
 }
 
+/// Whether the databases of this test binary are a server's.
+fn is_on_server() -> bool {
+    let name = env!("CARGO_CRATE_NAME");
+    name.ends_with("_on_postgres") || name == "several_workers"
+}
+
+/// How long leases last here. Time is real for them, whatever the test's clock shows.
+#[cfg(feature = "postgres")]
+const LEASE: Duration = Duration::from_secs(6);
+
 /// An empty database: a file, or one of a server in test binaries that are named for it.
 async fn open(path: &Path) -> (Arc<dyn Store>, Option<String>) {
     let mode = OpenMode::CreateIfMissing;
     #[cfg(feature = "postgres")]
-    if env!("CARGO_CRATE_NAME").ends_with("_on_postgres")
+    if is_on_server()
         && let Some(server) = cluster::Cluster::shared()
     {
         let url = server.new_database().await;
-        let store = PostgresStore::open(&url.parse().unwrap(), mode).await;
+        let address: Address = url.parse().unwrap();
+        let store = PostgresStore::open(&address.with_lease(LEASE), mode).await;
         return (Arc::new(store.unwrap()), Some(url));
     }
     let store = SqliteStore::open(path, mode).await.unwrap();

@@ -52,6 +52,13 @@ pub(super) fn draft(
             job_id: change.job_id.clone(),
         }));
     }
+    if is_as_before(change, stored) {
+        return Draft::Answer(Ok(Applied {
+            wake_at: stored.wake_at,
+            is_as_before: true,
+            ..Applied::default()
+        }));
+    }
     let state = match passed {
         Some(nominal) => stored.state.clone().past(nominal),
         None => stored.state.clone(),
@@ -60,6 +67,16 @@ pub(super) fn draft(
     match decide_and_keep(&stored.job, stored.first_seen_at, &state, event, now) {
         Ok(decided) => commit(change, stored, decided, chats),
         Err(source) => unplannable(change, stored, source, now),
+    }
+}
+
+/// Whether a definition is stored already: by another worker that applies the same file.
+fn is_as_before(change: &Change, stored: &StoredJob) -> bool {
+    match (&change.event, &change.source) {
+        (OwnedEvent::DefinitionChanged { new }, Some(source)) => {
+            stored.job == **new && stored.source == *source
+        }
+        (_, _) => false,
     }
 }
 
