@@ -55,6 +55,7 @@ pub(crate) enum Terminal {
     /// A command has its own output on stdout; the chat is shown beside it.
     Stderr,
     /// A command prints what the chat shows by itself.
+    #[cfg(feature = "cli")]
     Nowhere,
 }
 
@@ -64,6 +65,7 @@ impl Terminal {
             #[cfg(feature = "cli")]
             Self::Stdout => Box::new(io::stdout()),
             Self::Stderr => Box::new(io::stderr()),
+            #[cfg(feature = "cli")]
             Self::Nowhere => Box::new(io::sink()),
         }
     }

@@ -6,6 +6,7 @@
 mod world;
 
 use std::{
+    collections::BTreeMap,
     future,
     sync::{Arc, Mutex},
     time::Duration,
@@ -13,7 +14,10 @@ use std::{
 
 use async_trait::async_trait;
 use chatcron::{
-    agent::{Agent, AgentError, AgentReply, AgentTurn, EffectReporter, ReportError},
+    agent::{
+        Agent, AgentError, AgentReply, AgentTurn, EffectReporter, ReportError, command::Command,
+    },
+    directory::CommandAgent,
     worker::Worker,
 };
 use tokio::sync::watch;
@@ -163,6 +167,30 @@ async fn an_attempt_without_effects_is_repeated_as_ever() {
     half_an_hour(&world, &mut worker).await;
     assert_eq!(run(&world).await, ended("failed", Some("transient"), 3));
     assert_eq!(agent.orders(), 3);
+}
+
+#[tokio::test]
+async fn a_program_that_has_effects_is_run_once_and_another_again() {
+    for (has_effects, reason, attempts) in [(true, "after-effects", 1), (false, "transient", 3)] {
+        let (world, _) = world("", &Shopper::harmless(Then::Fails)).await;
+        let folder = tempfile::tempdir().unwrap();
+        let script = "echo ordered >> orders; exit 75".to_owned();
+        let settings = CommandAgent {
+            argv: vec!["sh".to_owned(), "-c".to_owned(), script],
+            env: BTreeMap::new(),
+            env_pass: Vec::new(),
+            cwd: None,
+            has_effects,
+        };
+        let program = Command::new(settings, None, folder.path().to_owned());
+        let world = world.with_agent("main", program);
+        let mut worker = world.start().await;
+        world.run_at(&mut worker, SLOT).await;
+        half_an_hour(&world, &mut worker).await;
+        assert_eq!(run(&world).await, ended("failed", Some(reason), attempts));
+        let orders = std::fs::read_to_string(folder.path().join("orders")).unwrap();
+        assert_eq!(orders.lines().count(), usize::try_from(attempts).unwrap());
+    }
 }
 
 #[tokio::test]
