@@ -344,6 +344,18 @@ fn another_reader_and_a_wrong_token_are_told_once_without_the_token() {
     assert_eq!(worker.log().matches("messages are not read").count(), 1);
     assert!(!worker.log().contains("s3cret"), "{}", worker.log());
     assert_eq!(worker.stop(), Some(0));
+
+    // A token that is put right works as soon as the file is saved.
+    let in_file = jobs(&fakes).replace("token_env = \"TOKEN\"", "token_file = \"bot.token\"");
+    let place = Place::new(&in_file);
+    place.write("bot.token", "99:s3cret");
+    let worker = place.start();
+    worker.until_logged("the bot's token is not accepted");
+    place.write("bot.token", TOKEN);
+    place.write("jobs.toml", &format!("{in_file}\n"));
+    fakes.said(ME, "hello");
+    until_shown(&fakes, &worker, 2);
+    assert_eq!(worker.stop(), Some(0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::{
     collections::VecDeque,
     future,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -29,6 +30,8 @@ enum Next {
     Brings(&'static str, Vec<Said>),
     Fails,
     Panics,
+    /// Nothing, at once, and so does every call after it.
+    NothingEver,
 }
 
 /// A board that people write on as well.
@@ -46,6 +49,14 @@ impl Pager {
             board,
             script: Arc::new(Mutex::new(script.into_iter().collect())),
             asked: Arc::default(),
+        }
+    }
+
+    fn next(&self) -> Option<Next> {
+        let mut script = self.script.lock().unwrap();
+        match script.front() {
+            Some(Next::NothingEver) => Some(Next::NothingEver),
+            Some(_) | None => script.pop_front(),
         }
     }
 
@@ -82,8 +93,8 @@ impl Inbound for Pager {
     async fn poll(&self, position: Option<&Position>, _: Timestamp) -> Result<Arrived, PollError> {
         let position = position.map(|position| position.at.clone());
         self.asked.lock().unwrap().push(position);
-        let next = self.script.lock().unwrap().pop_front();
-        match next {
+        match self.next() {
+            Some(Next::NothingEver) => Ok(Arrived::default()),
             Some(Next::Brings(position, messages)) => Ok(Arrived {
                 events: messages
                     .into_iter()
@@ -156,4 +167,18 @@ async fn a_programs_own_channel_is_read_from_where_it_was_stored_whatever_goes_w
     assert_eq!(pager.asked().pop().unwrap().as_deref(), Some("two"));
     worker.shutdown().await;
     place.assert_verified(&chatcron).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_that_does_not_wait_is_not_asked_all_the_time() {
+    let place = Place::new();
+    let pager = Pager::new(place.board.clone(), [Next::NothingEver]);
+    let builder = place.builder().channel("phone", pager.clone());
+    let chatcron = builder.build().await.unwrap();
+    let worker = chatcron.start().await.unwrap();
+    place::until(|| pager.asked().len() == 2, "asked again").await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let asked = pager.asked().len();
+    assert!((3..=4).contains(&asked), "{asked} times");
+    worker.shutdown().await;
 }

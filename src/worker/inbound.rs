@@ -38,6 +38,8 @@ const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(5);
 const COMPETING_WAIT: SignedDuration = SignedDuration::from_secs(30);
 /// How soon it is looked again whether another worker of this database still reads a source.
 const STANDBY_WAIT: Duration = Duration::from_secs(5);
+/// A call that brought nothing in less than this was no waiting.
+const SHORTEST_CALL: Duration = Duration::from_secs(1);
 /// How many chats that are not in the jobs file are told of, once each.
 const STRANGERS_MAX: usize = 256;
 
@@ -71,6 +73,7 @@ pub(super) struct Polled {
     channel: ChannelName,
     source: String,
     outcome: Result<Arrived, PollError>,
+    took: Duration,
 }
 
 impl Listening {
@@ -88,19 +91,19 @@ impl Listening {
         self.listeners.clear();
     }
 
-    /// Ends calls of channels that are gone or are others now.
+    /// Ends calls of channels that are gone or are others now, or have failed: what was wrong may be
+    /// right in the new file, or in one that it names.
     pub(super) fn keep_to(&mut self, services: &Services) {
         let directory = &services.directory;
         self.listeners.retain(|name, listener| {
             let channel = services.channels.named.get(name);
             let listens = channel.is_some_and(|channel| channel.inbound().is_some());
             let is_same = directory.channels.get(name) == listener.config.as_ref();
-            if !(listens && is_same)
-                && let Some(poll) = &listener.poll
-            {
+            let is_kept = listens && is_same && listener.failures == 0;
+            if let (Some(poll), false) = (&listener.poll, is_kept) {
                 poll.abort();
             }
-            listens && is_same
+            is_kept
         });
     }
 
@@ -164,6 +167,7 @@ struct CallFor {
 
 impl CallFor {
     async fn make(self, clock: &dyn Clock) -> Polled {
+        let asked_at = clock.elapsed();
         let outcome = match (self.channel.inbound(), self.from) {
             (Some(inbound), Some(from)) => {
                 let asking = inbound.poll(from.position.as_ref(), clock.now());
@@ -184,6 +188,7 @@ impl CallFor {
             channel: self.channel_name,
             source: self.source,
             outcome,
+            took: clock.elapsed().saturating_sub(asked_at),
         }
     }
 }
@@ -249,6 +254,9 @@ impl Worker {
         if poll.is_none_or(|poll| poll.id() != id) {
             return;
         }
+        // A channel that does not wait for what comes is not asked all the time.
+        let nothing_came = matches!(&polled.outcome, Ok(arrived) if arrived.position.is_none());
+        let is_hasty = nothing_came && polled.took < SHORTEST_CALL;
         let outcome = match polled.outcome {
             Ok(arrived) => self.receive(&name, polled.source, arrived).await,
             Err(error) => Ok(Err(error)),
@@ -258,7 +266,12 @@ impl Worker {
         };
         listener.poll = None;
         match outcome {
-            Ok(Ok(())) => listener.works(&name),
+            Ok(Ok(())) => {
+                listener.works(&name);
+                if is_hasty {
+                    listener.wait = FIRST_WAIT;
+                }
+            }
             Ok(Err(error)) => listener.failed(&name, &error),
             Err(error) => {
                 listener.wait = FIRST_WAIT;
