@@ -3,9 +3,17 @@
 //! A [`Chatcron`] is a handle: cloning it is cheap, and all clones are one. Whoever holds the
 //! [`RunningWorker`] owns what runs.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::sync::RwLock;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     clock::Clock,
@@ -13,22 +21,26 @@ use crate::{
     directory::{Chat, Directory},
     ids::{ChatName, JobId},
     job::Job,
-    store::Store,
+    store::{Store, WorkerId},
     wiring::{Database, Opened, Registered},
-    worker::{Control, Services},
+    worker::{Control, EventReader, Events, Services, WorkerHandle, lent::Runners},
 };
 
 mod builder;
 mod error;
 mod jobs;
+mod outbound;
 mod readings;
 mod running;
+mod sessions;
 
 pub use builder::Builder;
 pub use error::{BuildError, ReloadError, StartError, UnknownChat};
 pub use jobs::{JobView, Jobs, NewJob};
+pub use outbound::{Accepted, Outbound, OutboundMessage, OwnOrigin, SendError, To};
 pub use readings::{Outbox, ReadError, RunDetail, Runs, Transcripts};
 pub use running::{Ended, RunningWorker};
+pub use sessions::{HandedBack, Reply, Sessions, Turn, TurnError, UserMessage};
 
 pub use crate::wiring::{DatabaseUrlError, UnreadableFile};
 
@@ -53,6 +65,20 @@ struct Inner {
     given: Given,
     setup: RwLock<Arc<Setup>>,
     grace: Duration,
+    /// What the store is; part of every key.
+    store_id: String,
+    events: Events,
+    runners: Arc<Runners>,
+    /// How many turns have waited here, for their tokens.
+    tokens: AtomicU64,
+    at_work: Mutex<Option<AtWork>>,
+}
+
+/// The worker that runs, as far as handles need it.
+struct AtWork {
+    handle: WorkerHandle,
+    id: WorkerId,
+    gone: CancellationToken,
 }
 
 /// What a program says of itself, besides what its jobs file says.
@@ -99,6 +125,22 @@ impl Chatcron {
     /// Messages on their way, and those that need somebody's word.
     pub fn outbox(&self) -> Outbox<'_> {
         Outbox { chatcron: self }
+    }
+
+    /// Messages of the program's own, through the one writer.
+    pub fn outbound(&self) -> Outbound<'_> {
+        Outbound { chatcron: self }
+    }
+
+    /// Turns of people in chats.
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions { chatcron: self }
+    }
+
+    /// What happens from now on: runs, turns, deliveries, alerts, changes of jobs, each after it is
+    /// committed. What other processes on the same database do is not told.
+    pub fn events(&self) -> EventReader {
+        self.inner.events.read()
     }
 
     /// The chats that are in force, by name.
@@ -148,6 +190,29 @@ impl Chatcron {
 
     fn now(&self) -> jiff::Timestamp {
         self.inner.clock.now()
+    }
+
+    /// Has the worker look at once whether there is something to do.
+    fn look(&self) {
+        if let Some(at_work) = &*self.at_work() {
+            at_work.handle.look();
+        }
+    }
+
+    fn at_work(&self) -> MutexGuard<'_, Option<AtWork>> {
+        let at_work = self.inner.at_work.lock();
+        at_work.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A token for a turn that waits here, and what ends with the worker that would hand it over.
+    fn token(&self) -> Option<(String, CancellationToken)> {
+        let at_work = self.at_work();
+        let at_work = at_work
+            .as_ref()
+            .filter(|at_work| !at_work.gone.is_cancelled())?;
+        let number = self.inner.tokens.fetch_add(1, Ordering::Relaxed);
+        let token = format!("{}:{number}", at_work.id.0);
+        Some((token, at_work.gone.clone()))
     }
 
     /// Closes the database: what was asked for is written first, and whatever is asked for later

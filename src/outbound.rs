@@ -13,7 +13,7 @@ pub mod verify;
 mod writer;
 
 pub use channels::Channels;
-pub use compose::{Author, compose};
+pub use compose::{Author, compose, compose_shown};
 pub use route::route;
 pub use writer::Writer;
 #[cfg(feature = "http-api")]

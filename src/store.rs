@@ -43,8 +43,8 @@ pub use job_rows::{
     StoredJob, StretchBegin, StretchChange, Target, Written,
 };
 pub use outbox_rows::{
-    ClaimedPart, LateNotice, NewMessage, NewPart, OutboxRow, PartSettlement, PostedBy, Resolution,
-    Sent, SentBy, ToolSend,
+    ClaimedPart, LateNotice, NewMessage, NewPart, OutboxRow, OwnSend, PartSettlement, PostedBy,
+    Resolution, Sent, SentBy, ToolSend,
 };
 pub use run_rows::{
     AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeCursor,
@@ -253,6 +253,16 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Result<Sent, Conflict>, StoreError>;
 
+    /// Puts a message of a program's own in the outbox. Its producer is the program's key: where that
+    /// was used before, nothing is sent, and the answer says whether the words were the same. One
+    /// that was asked for before anything was pruned is refused with [`Conflict::TooOld`], because
+    /// its key may have been forgotten.
+    async fn send_own(
+        &self,
+        send: OwnSend,
+        now: Timestamp,
+    ) -> Result<Result<Sent, Conflict>, StoreError>;
+
     /// Ends user turns: rows, messages, and the lane is free. Fenced by the turn's epoch.
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()>;
 
@@ -286,6 +296,15 @@ pub trait Store: Send + Sync + 'static {
     async fn request_turn(
         &self,
         inbound: InboundMessage,
+        now: Timestamp,
+    ) -> Result<TurnId, StoreError>;
+
+    /// As [`Store::request_turn`], for a turn that a program runs itself: it waits for the lane
+    /// under this token, and no agent of a worker answers it.
+    async fn request_lent_turn(
+        &self,
+        inbound: InboundMessage,
+        runner: &str,
         now: Timestamp,
     ) -> Result<TurnId, StoreError>;
 

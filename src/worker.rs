@@ -9,6 +9,7 @@ mod apply;
 mod change;
 mod control;
 mod dispatch;
+mod events;
 mod execute;
 mod guard;
 mod housekeeping;
@@ -18,6 +19,7 @@ mod incidents;
 mod journal;
 mod lanes;
 mod lease;
+pub(crate) mod lent;
 mod life;
 mod pulse;
 mod recover;
@@ -44,6 +46,7 @@ use crate::{
 pub use apply::{JobsChange, JobsCopy, OtherFiles, apply_copy, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
 pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
+pub use events::{Event, EventReader, Events, Happened, JobChange, Missed};
 pub use guard::clock_doubt;
 pub use housekeeping::HousekeepingError;
 pub use journal::Journal;
@@ -57,6 +60,7 @@ use guard::Guard;
 use in_flight::InFlight;
 use inbound::Listening;
 use lease::Lease;
+use lent::Runners;
 use pulse::Pulse;
 use trouble::Trouble;
 
@@ -121,6 +125,8 @@ pub struct Worker {
     journal: Option<Arc<Journal>>,
     trouble: Trouble,
     pulse: Pulse,
+    events: Events,
+    runners: Arc<Runners>,
 }
 
 impl Worker {
@@ -169,6 +175,8 @@ impl Worker {
             journal,
             trouble: Trouble::default(),
             pulse,
+            events: Events::default(),
+            runners: Arc::default(),
         };
         worker.take_up(begun);
         worker.recover(now).await?;
@@ -214,6 +222,26 @@ impl Worker {
             }
             self.absorb_finished().await?;
         }
+    }
+
+    /// Has what happens told to these readers.
+    #[must_use]
+    pub fn with_events(mut self, events: Events) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Lends turns to the programs that wait for them here.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub(crate) fn with_runners(mut self, runners: Arc<Runners>) -> Self {
+        self.runners = runners;
+        self
+    }
+
+    /// What the worker is in the store.
+    pub fn id(&self) -> WorkerId {
+        self.id
     }
 
     /// How this worker decides.

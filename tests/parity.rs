@@ -529,6 +529,7 @@ async fn a_native_payload_without_text_is_sent_and_has_no_row_and_that_is_told()
         entries: Vec::new(),
         message,
         diagnostics: Vec::new(),
+        shown: Vec::new(),
     };
     world
         .store

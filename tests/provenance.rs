@@ -89,6 +89,7 @@ async fn gateways_turn(world: &World, worker: chatcron::store::WorkerId, key: &s
         entries: Vec::new(),
         message: None,
         diagnostics: Vec::new(),
+        shown: Vec::new(),
     };
     let ended = world.store.finish_turns(vec![end], now).await.unwrap();
     assert_eq!(ended, [Ok(())]);

@@ -52,6 +52,8 @@ mod leases;
 mod ledger;
 #[path = "store/old_database.rs"]
 mod old_database;
+#[path = "store/own.rs"]
+mod own;
 #[path = "store/pages.rs"]
 mod pages;
 #[path = "store/parts.rs"]
@@ -265,6 +267,12 @@ facts! {
         a_retry_brings_back_the_rest_of_the_message,
         a_cancelled_part_takes_the_rest_with_it,
         the_open_outbox_lists_what_needs_something;
+    own:
+        a_key_of_a_program_is_one_message,
+        a_request_from_before_the_last_pruning_is_refused,
+        what_a_program_has_shown_is_never_forgotten,
+        a_lent_turn_keeps_the_token_of_its_program,
+        a_reply_that_a_program_has_shown_is_history_at_once;
     pages:
         runs_come_in_pages_without_a_gap,
         skipped_stretches_come_in_pages_without_a_gap,

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use crate::{
     job::Job,
     store::sqlite::OpenMode,
     wiring::{self, Database, Registered, Terminal, jobs_file},
-    worker::Services,
+    worker::{Events, Services},
 };
 
 use super::{BuildError, Chatcron, Given, Inner, Setup};
@@ -198,9 +198,11 @@ impl Builder {
             &*clock,
         )?;
         let opened = database.open(OpenMode::CreateIfMissing).await?;
+        let store = opened.store();
+        let store_id = store.identity().await?;
         Ok(Chatcron {
             inner: Arc::new(Inner {
-                store: opened.store(),
+                store,
                 opened,
                 database,
                 clock,
@@ -210,6 +212,11 @@ impl Builder {
                 given,
                 setup: RwLock::new(Arc::new(setup)),
                 grace: self.grace.unwrap_or(GRACE),
+                store_id,
+                events: Events::default(),
+                runners: Arc::default(),
+                tokens: AtomicU64::new(0),
+                at_work: Mutex::new(None),
             }),
         })
     }

@@ -8,7 +8,7 @@ use crate::{
     job::Job,
     schedule::Planner,
     store::{JobSource, StoredJob},
-    worker::{JobError, PastSlot, Stretch},
+    worker::{JobChange, JobError, PastSlot, Stretch},
 };
 
 use super::Chatcron;
@@ -111,6 +111,13 @@ impl Jobs<'_> {
         JobView::new(stored, self.chatcron.now())
     }
 
+    /// Tells a change that is committed, and has the worker look at it.
+    fn tell(&self, job_id: &JobId, change: JobChange) {
+        let events = &self.chatcron.inner.events;
+        events.job(self.chatcron.now(), job_id, change);
+        self.chatcron.look();
+    }
+
     /// All jobs, by id.
     ///
     /// # Errors
@@ -140,7 +147,9 @@ impl Jobs<'_> {
         let now = self.chatcron.now();
         let job = job.into().read(&setup.directory, now)?;
         let control = self.chatcron.control(&setup.directory);
-        Ok(self.view(control.create(job, creator, now).await?))
+        let created = control.create(job, creator, now).await?;
+        self.tell(&created.job.id, JobChange::Defined);
+        Ok(self.view(created))
     }
 
     /// Puts another definition in the place of the one of a job that was created at run time. With
@@ -158,7 +167,9 @@ impl Jobs<'_> {
         let now = self.chatcron.now();
         let job = job.into().read(&setup.directory, now)?;
         let control = self.chatcron.control(&setup.directory);
-        Ok(self.view(control.update(job, revision, now).await?))
+        let updated = control.update(job, revision, now).await?;
+        self.tell(&updated.job.id, JobChange::Defined);
+        Ok(self.view(updated))
     }
 
     /// Deletes a job that was created at run time; its history is kept.
@@ -168,7 +179,10 @@ impl Jobs<'_> {
     pub async fn delete(&self, id: &str, revision: Option<i64>) -> Result<(), JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
-        control.delete(id, revision, self.chatcron.now()).await
+        let job_id = control.job(id).await?.job.id;
+        control.delete(id, revision, self.chatcron.now()).await?;
+        self.tell(&job_id, JobChange::Removed);
+        Ok(())
     }
 
     /// Lets nothing of a job start until it is resumed.
@@ -179,7 +193,9 @@ impl Jobs<'_> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         control.pause(id, reason, self.chatcron.now()).await?;
-        self.get(id).await
+        let paused = self.get(id).await?;
+        self.tell(paused.id(), JobChange::Paused);
+        Ok(paused)
     }
 
     /// Lets a paused job run again, from its next slot on.
@@ -190,7 +206,9 @@ impl Jobs<'_> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         control.resume(id, self.chatcron.now()).await?;
-        self.get(id).await
+        let resumed = self.get(id).await?;
+        self.tell(resumed.id(), JobChange::Resumed);
+        Ok(resumed)
     }
 
     /// Has a job run now, besides its schedule; [`super::Runs::get`] follows the run.
@@ -200,7 +218,9 @@ impl Jobs<'_> {
     pub async fn trigger(&self, id: &str) -> Result<RunId, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
-        control.trigger(id, self.chatcron.now()).await
+        let run_id = control.trigger(id, self.chatcron.now()).await?;
+        self.chatcron.look();
+        Ok(run_id)
     }
 
     /// Runs slots of the past again that were skipped, and if asked for those that failed. Asking
@@ -211,7 +231,9 @@ impl Jobs<'_> {
     pub async fn backfill(&self, id: &str, stretch: Stretch) -> Result<Vec<PastSlot>, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
-        control.backfill(id, stretch, self.chatcron.now()).await
+        let slots = control.backfill(id, stretch, self.chatcron.now()).await?;
+        self.chatcron.look();
+        Ok(slots)
     }
 
     /// What [`Jobs::backfill`] would do.

@@ -1,7 +1,10 @@
 //! What a user interface reads: runs, histories, the outbox.
 
+use std::collections::BTreeMap;
+
 use crate::{
     ids::{PartId, RunId, TurnId},
+    outbound::verify::{Evidence, Report, ShownLine, verify},
     store::{
         AttemptRow, DiagnosticRow, OutboxRow, OutboxScope, RangeRow, Resolution, RunFilter, RunRow,
         StoreError, TurnRow, WindowOf,
@@ -97,6 +100,33 @@ impl Transcripts<'_> {
         let chat = self.chatcron.chat(chat).await?;
         let store = self.chatcron.store();
         Ok(store.transcript(&chat.session_key(), window).await?)
+    }
+
+    /// Holds the histories of all chats against what the chats showed, as told from outside the
+    /// database: `logs` has what each chat has shown, in its order. Of a chat without a log only the
+    /// channel's receipts are compared, and the report says so.
+    ///
+    /// # Errors
+    /// [`ReadError::UnknownChat`] where a log is of no chat.
+    pub async fn verify(
+        &self,
+        logs: &BTreeMap<String, Vec<ShownLine>>,
+    ) -> Result<Report, ReadError> {
+        for chat in logs.keys() {
+            self.chatcron.chat(chat).await?;
+        }
+        let store = self.chatcron.store();
+        let mut evidence = Vec::new();
+        for chat in self.chatcron.chats().await {
+            let session_key = chat.session_key();
+            evidence.push(Evidence {
+                rows: store.transcript(&session_key, WindowOf::Shown).await?,
+                parts: store.shown_parts(&session_key).await?,
+                log: logs.get(chat.name.as_str()).cloned(),
+                session_key,
+            });
+        }
+        Ok(verify(&evidence))
     }
 
     /// A person's turn.

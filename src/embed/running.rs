@@ -1,18 +1,20 @@
 //! The worker of a program: who holds it owns what runs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     store::sqlite::Holder,
     wiring::Lock,
     worker::{
         HousekeepingError, JobsChange, Scope, Stop, Ticks, Worker, WorkerHandle, clock_doubt,
+        lent::Runners,
     },
 };
 
-use super::{Chatcron, ReloadError, Setup, StartError};
+use super::{AtWork, Chatcron, ReloadError, Setup, StartError};
 
 /// How often, and how soon, the lock is tried again that somebody holds for an instant: a command
 /// such as `chatcron say`, or a worker of this program that was dropped just now.
@@ -51,6 +53,19 @@ impl Drop for RunningWorker {
     }
 }
 
+/// Tells those who wait for a worker that it is gone.
+struct Gone {
+    token: CancellationToken,
+    runners: Arc<Runners>,
+}
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.runners.forget();
+        self.token.cancel();
+    }
+}
+
 impl Chatcron {
     /// Starts the worker: recovers what the one before left, applies the jobs of the file and of
     /// the program, and runs what is due.
@@ -69,18 +84,32 @@ impl Chatcron {
             tracing::error!("{what}");
         }
         let services = setup.services.clone();
-        let worker = Worker::begin(store, clock, services, Scope::All, None).await?;
+        let worker = Worker::begin(store, clock, services, Scope::All, None)
+            .await?
+            .with_events(self.inner.events.clone())
+            .with_runners(self.inner.runners.clone());
         let source = &self.inner.source;
         let change = worker.apply_jobs(source, &setup.jobs, &setup.bad).await?;
         let trouble = worker.watch_trouble();
         let (handle, requests) = WorkerHandle::new();
         let stop = Stop::default();
+        let gone = CancellationToken::new();
+        *self.at_work() = Some(AtWork {
+            handle: handle.clone(),
+            id: worker.id(),
+            gone: gone.clone(),
+        });
         // What does not stop when asked is given the rest of the time.
         let grace = self.inner.grace.mul_f64(0.8);
         let asked = stop.clone();
+        let gone = Gone {
+            token: gone,
+            runners: self.inner.runners.clone(),
+        };
         let task = tokio::spawn(async move {
             // Held until the worker, and with it all that it runs, is gone.
             let _lock = lock;
+            let _gone = gone;
             match worker.run(requests, asked, Ticks::On, grace).await {
                 Err(error) => Ended::Failed(error),
                 Ok(()) => Ended::Stopped,
@@ -169,7 +198,7 @@ impl RunningWorker {
             setup.services.clone(),
         );
         let change = change.await?;
-        *present = std::sync::Arc::new(setup);
+        *present = Arc::new(setup);
         Ok(change)
     }
 }

@@ -46,8 +46,8 @@ pub fn compose(
     payload: Payload,
     channels: &Channels,
 ) -> Option<NewMessage> {
-    let mut late = author.late;
-    let bodies = match payload {
+    let mut late = author.late.clone();
+    let bodies: Vec<Body> = match payload {
         Payload::Text(text) => {
             let limit = channels.limit(&destination).unwrap_or(TextLimit {
                 max: None,
@@ -61,9 +61,25 @@ pub fn compose(
         }
         Payload::Native { body, text } => vec![(text, Some(body))],
     };
-    if bodies.is_empty() {
-        return None;
-    }
+    let author = Author { late, ..author };
+    (!bodies.is_empty()).then(|| message(author, ordinal, destination, bodies))
+}
+
+/// A reply that was shown already, in these parts.
+pub fn compose_shown(author: Author, destination: Destination, parts: Vec<String>) -> NewMessage {
+    let bodies = parts.into_iter().map(|part| (Some(part), None)).collect();
+    message(author, 0, destination, bodies)
+}
+
+/// What a part shows in words, and in the channel's own form.
+type Body = (Option<String>, Option<serde_json::Value>);
+
+fn message(
+    author: Author,
+    ordinal: u32,
+    destination: Destination,
+    bodies: Vec<Body>,
+) -> NewMessage {
     let to = destination.session_key();
     let parts = bodies
         .into_iter()
@@ -84,7 +100,7 @@ pub fn compose(
         Some(job) => job.name.clone(),
         None => author.agent.as_str().to_owned(),
     };
-    Some(NewMessage {
+    NewMessage {
         producer: author.producer,
         origin: author.origin,
         ordinal,
@@ -96,10 +112,10 @@ pub fn compose(
         run: author.run,
         turn_id: author.turn_id,
         on_unknown: author.on_unknown,
-        late,
+        late: author.late,
         behind: None,
         parts,
-    })
+    }
 }
 
 /// Splits a text so that its first part has room for the line that a late one gets. Where that line

@@ -179,6 +179,7 @@ impl<'a> Comparison<'a> {
         {
             if row.role == Role::User {
                 self.user_words(row);
+                self.taken.extend(self.line_by_id(row));
                 continue;
             }
             let Some(index) = self.line_of(row) else {
@@ -217,6 +218,13 @@ impl<'a> Comparison<'a> {
                 ),
             );
         }
+    }
+
+    /// The line of a person's message, in a log that has those too. Its place is not compared: the
+    /// row took its own when its turn began.
+    fn line_by_id(&self, row: &Entry) -> Option<usize> {
+        let id = row.channel_message_id.as_deref()?;
+        self.log.iter().position(|line| line.message_id == id)
     }
 
     /// The first line that is this row: by the channel's id, else by the key, else by the text.

@@ -100,6 +100,12 @@ pub enum Conflict {
     /// An attempt ended, and the decision leaves its run as if it had not.
     #[error("the attempt ended and nothing was decided about its run")]
     Undecided,
+    /// It was asked for before anything was pruned, so that its key may have been forgotten.
+    #[error("it was asked for before {pruned_before}, and keys of that time may be forgotten")]
+    TooOld {
+        /// What is older may be forgotten.
+        pruned_before: jiff::Timestamp,
+    },
     /// There is nothing by that id, or it has ended already.
     #[error("it does not exist")]
     Missing,

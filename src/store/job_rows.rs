@@ -9,7 +9,7 @@ use crate::{
     ids::{Epoch, JobId, RunId, SessionKey},
     job::Job,
     message::Destination,
-    occurrence::OccurrenceRef,
+    occurrence::{OccurrenceRef, Outcome},
     policy::{AttemptFate, Effect, JobState},
 };
 
@@ -244,4 +244,6 @@ pub struct Written {
     pub started: Vec<(OccurrenceRef, RunId)>,
     /// Runs that ended, so that their attempts, if any are under way, can be aborted.
     pub ended: Vec<RunId>,
+    /// How each of them ended, in the same order.
+    pub outcomes: Vec<Outcome>,
 }

@@ -54,6 +54,15 @@ pub struct ToolSend {
     pub message: NewMessage,
 }
 
+/// A message that a program sends by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnSend {
+    /// What is sent; its producer is the program's key.
+    pub message: NewMessage,
+    /// When the program was asked for it, or decided on it.
+    pub created_at: Timestamp,
+}
+
 /// Whose lease a send is fenced by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SentBy {
@@ -70,7 +79,7 @@ pub enum Sent {
     New(MessageId),
     /// An earlier attempt has put the same words there, and they are not sent again.
     Again(MessageId),
-    /// An earlier attempt has sent other words under its key, and these are not sent.
+    /// Other words were sent under its key before, and these are not sent.
     Otherwise,
 }
 

@@ -9,6 +9,7 @@ use crate::{
     agent::Usage,
     hygiene,
     ids::{Epoch, SessionKey, TurnId},
+    message::Receipt,
     transcript::{Content, NewEntry, TriggerSource, Visibility},
 };
 
@@ -99,6 +100,8 @@ pub struct ClaimedTurn {
     pub text: String,
     /// Who triggered it.
     pub trigger: TriggerSource,
+    /// The token under which a program waits for the lane, to run the turn itself.
+    pub runner: Option<String>,
 }
 
 /// The end of a user turn, fenced by its epoch.
@@ -116,6 +119,8 @@ pub struct TurnEnd {
     pub entries: Vec<EntryDraft>,
     /// The reply.
     pub message: Option<NewMessage>,
+    /// Where a program has shown the reply itself: the channel's receipt of each part, in order.
+    pub shown: Vec<Receipt>,
     /// What a person should know.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -151,6 +156,8 @@ pub struct TurnRow {
     pub ended_at: Option<Timestamp>,
     /// Why it failed.
     pub error: Option<String>,
+    /// The token of the program that runs it, where no worker's agent does.
+    pub runner: Option<String>,
 }
 
 /// The turns of a session that were triggered alike.

@@ -18,9 +18,9 @@ use crate::{
         AttemptRow, BegunWorker, ClaimRequest, Claimant, Claimed, Conflict, DiagnosticRow,
         DueClaimant, FileToApply, FileVersion, InboundBatch, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
-        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results,
-        RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend, TurnCount,
-        TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written,
+        OutboxRow, OutboxScope, OwnSend, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution,
+        Results, RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend,
+        TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written,
     },
     transcript::Entry,
 };
@@ -405,6 +405,16 @@ impl<B: Backend> Store for SqlStore<B> {
             .await
     }
 
+    async fn send_own(
+        &self,
+        send: OwnSend,
+        now: Timestamp,
+    ) -> Result<Result<Sent, Conflict>, StoreError> {
+        self.writer()?
+            .perform(move |conn| Box::pin(sends::send_own(conn, send, now)))
+            .await
+    }
+
     async fn finish_turns(&self, batch: Vec<TurnEnd>, now: Timestamp) -> Results<()> {
         self.writer()?.batch(batch, now, Request::FinishTurns).await
     }
@@ -441,7 +451,19 @@ impl<B: Backend> Store for SqlStore<B> {
         now: Timestamp,
     ) -> Result<TurnId, StoreError> {
         self.writer()?
-            .perform(move |conn| Box::pin(turns::request(conn, inbound, now)))
+            .perform(move |conn| Box::pin(turns::request(conn, inbound, None, now)))
+            .await
+    }
+
+    async fn request_lent_turn(
+        &self,
+        inbound: InboundMessage,
+        runner: &str,
+        now: Timestamp,
+    ) -> Result<TurnId, StoreError> {
+        let runner = Some(runner.to_owned());
+        self.writer()?
+            .perform(move |conn| Box::pin(turns::request(conn, inbound, runner, now)))
             .await
     }
 

@@ -16,7 +16,7 @@ use super::Database;
 #[derive(Debug)]
 pub(crate) enum Lock {
     /// Beside a file.
-    File(WorkerLock),
+    File(#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "it is held"))] WorkerLock),
     /// Nothing: a server's workers have leases.
     #[cfg(feature = "postgres")]
     Shared,

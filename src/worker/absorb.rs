@@ -14,7 +14,9 @@ use crate::{
     },
 };
 
-use super::{BATCH, Change, Worker, dispatch::Told, execute::RunDone, recover::effects_in};
+use super::{
+    BATCH, Change, Happened, Worker, dispatch::Told, execute::RunDone, recover::effects_in,
+};
 
 /// What a task reports.
 #[derive(Clone)]
@@ -118,6 +120,9 @@ impl Worker {
                 Ok(()) => {
                     measure::part(&settlement.transition);
                     tell_part(part, settlement);
+                    let why = settlement.why.as_ref();
+                    let what = Happened::delivered(part, &settlement.transition, why);
+                    self.events.tell(now, what);
                 }
                 Err(conflict) => {
                     tracing::info!(part = part.part_id.0, %conflict, "a late answer was not needed");
@@ -136,6 +141,12 @@ impl Worker {
         let answers = self.store.finish_turns(ends.collect(), now).await?;
         for ((turn, end), answer) in turns.iter().zip(answers) {
             self.in_flight.end_turn(turn.turn_id, turn.epoch);
+            let saved = answer.clone().map(|()| end.result.clone());
+            self.runners.saved(turn.turn_id, saved);
+            if answer.is_ok() {
+                let what = Happened::turn_finished(turn.turn_id, &turn.session_key, &end.result);
+                self.events.tell(now, what);
+            }
             let (chat, turn) = (&turn.session_key, turn.turn_id.0);
             if answer.is_ok() {
                 measure::turn(&end.result);
@@ -180,6 +191,9 @@ impl Worker {
             let span = self.in_flight.end_run(run.run_id, run.epoch);
             if answer == Told::Applied {
                 span.in_scope(|| tell_run(done));
+                let error = done.end.error.as_ref();
+                let what = Happened::attempt_finished(run, done.result, error);
+                self.events.tell(now, what);
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::{
     store::{Accepts, FileToApply, FileVersion, JobDigest, JobSource, Stamped, Store, StoreError},
 };
 
-use super::{Change, ChangeError, Decider, Worker};
+use super::{Change, ChangeError, Decider, JobChange, Worker};
 
 /// What applying a jobs file has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +95,10 @@ impl Worker {
             others: self.other_files(),
         };
         let decider = self.decider(&self.services.directory.chats);
-        apply_copy(decider, copy, self.clock.now()).await
+        let now = self.clock.now();
+        let change = apply_copy(decider, copy, now).await?;
+        self.tell_change(&change, now);
+        Ok(change)
     }
 
     /// The same, of a file of which nobody knows when it was edited.
@@ -109,6 +112,15 @@ impl Worker {
         bad: &[JobId],
     ) -> Result<JobsChange, StoreError> {
         self.apply_jobs_edited_at(file, jobs, bad, None).await
+    }
+
+    pub(super) fn tell_change(&self, change: &JobsChange, now: Timestamp) {
+        for (job_id, _) in change.added.iter().chain(&change.changed) {
+            self.events.job(now, job_id, JobChange::Defined);
+        }
+        for job_id in &change.removed {
+            self.events.job(now, job_id, JobChange::Removed);
+        }
     }
 
     pub(super) fn other_files(&self) -> OtherFiles {

@@ -9,7 +9,7 @@ use crate::{
     store::{DueClaimant, DueKinds, StoreError, StoredJob},
 };
 
-use super::{BATCH, Change, ChangeError, Worker};
+use super::{BATCH, Change, ChangeError, Happened, JobChange, Worker};
 
 /// How many batches of due jobs are decided on before the lanes are looked at: after a long
 /// downtime the first runs begin while the rest is still accounted for.
@@ -131,8 +131,14 @@ impl Worker {
             let job = &change.job_id;
             told.push(match answer {
                 Ok(applied) => {
-                    for run_id in applied.written.ended {
-                        self.in_flight.abort_run(run_id);
+                    if let Some(what) = JobChange::of(&change.event) {
+                        self.events.job(now, job, what);
+                    }
+                    let written = applied.written;
+                    for (run_id, outcome) in written.ended.iter().zip(written.outcomes) {
+                        self.in_flight.abort_run(*run_id);
+                        let what = Happened::run_finished(job, *run_id, outcome);
+                        self.events.tell(now, what);
                     }
                     if let Some(ahead) = applied.put_back {
                         tracing::error!(

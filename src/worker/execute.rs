@@ -6,6 +6,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use jiff::{SignedDuration, tz::TimeZone};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -14,9 +15,9 @@ use crate::{
     ids::{RunId, TurnId},
     job::{Late, Mode, OnUnknown},
     measure,
-    message::{Destination, Origin, Payload},
+    message::{Destination, Origin, Payload, Receipt},
     occurrence::{FailReason, OccurrenceRef},
-    outbound::{Author, compose},
+    outbound::{Author, compose, compose_shown},
     policy::{AttemptResult, outbox::LateRule},
     session::{
         AnsweredHere, AskError, Said, ask_for_run, ask_for_turn, run_rows, said, turn_rows,
@@ -30,7 +31,8 @@ use crate::{
 };
 
 use super::{
-    Journal, Services,
+    Events, Journal, Services,
+    lent::{Lent, LentEnd, Runners},
     recover::ended,
     tools::{Place, TurnTools, Voice},
 };
@@ -45,6 +47,7 @@ pub(super) struct Call {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) services: Arc<Services>,
     pub(super) journal: Option<Arc<Journal>>,
+    pub(super) events: Events,
 }
 
 /// What an attempt of a run came to.
@@ -229,24 +232,95 @@ fn late_notice(run: &ClaimedRun) -> Option<LateNotice> {
 
 /// Answers one turn of a person.
 pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationToken) -> TurnEnd {
-    let blank = TurnEnd {
+    let (asked, tools) = match equipped_turn(call, turn).await {
+        Ok(equipped) => equipped,
+        Err(unanswered) => return unanswered_turn(blank(turn), unanswered),
+    };
+    match ask(call, &asked, call.services.turn_timeout, cancel).await {
+        Ok(reply) => answered_turn(call, turn, &asked, &tools, reply),
+        Err(unanswered) => TurnEnd {
+            entries: unanswered_turn_rows(&asked, tools.rows()),
+            ..unanswered_turn(blank(turn), unanswered)
+        },
+    }
+}
+
+/// Lends one turn of a person to the program that waits for it under the token, and holds the lane
+/// meanwhile. One that nobody waits for any more is closed: no agent answers in the program's place.
+pub(super) async fn lend(
+    call: &Call,
+    turn: &ClaimedTurn,
+    token: &str,
+    runners: &Runners,
+    cancel: CancellationToken,
+) -> TurnEnd {
+    let (asked, tools) = match equipped_turn(call, turn).await {
+        Ok(equipped) => equipped,
+        Err(unanswered) => return unanswered_turn(blank(turn), unanswered),
+    };
+    let over = cancel.child_token();
+    // Whatever comes of it, the program learns that the lane is held no longer; after its end is no
+    // longer taken, so that it is not told too soon.
+    let _over = over.clone().drop_guard();
+    let (end, mut ended) = oneshot::channel();
+    let lent = Lent {
+        turn_id: turn.turn_id,
+        asked: asked.clone(),
+        over,
+        end,
+        saved: runners.tell_when_saved(turn.turn_id),
+    };
+    let failed = |words: &str| TurnEnd {
+        entries: unanswered_turn_rows(&asked, tools.rows()),
+        result: TurnResult::Failed {
+            error: words.to_owned(),
+        },
+        ..blank(turn)
+    };
+    if !runners.hand_over(token, lent) {
+        return failed("interrupted: the program that ran it is gone");
+    }
+    let limit = Duration::try_from(call.services.turn_timeout).unwrap_or(Duration::ZERO);
+    tokio::select! {
+        biased;
+        end = &mut ended => match end {
+            Ok(LentEnd::Reply(reply)) => answered_turn(call, turn, &asked, &tools, reply),
+            Ok(LentEnd::Shown(reply, parts)) => shown_turn(call, turn, &asked, reply, parts),
+            Ok(LentEnd::Failed(error)) => failed(&error),
+            Err(_dropped) => failed("the program that ran it has given it up"),
+        },
+        () = call.clock.sleep(limit) => failed("the program that ran it took too long"),
+        () = cancel.cancelled() => TurnEnd {
+            result: TurnResult::Requeued,
+            ..blank(turn)
+        },
+    }
+}
+
+/// The end of a turn that has come to nothing yet.
+fn blank(turn: &ClaimedTurn) -> TurnEnd {
+    TurnEnd {
         turn_id: turn.turn_id,
         epoch: turn.epoch,
         result: TurnResult::Done,
         usage: None,
         entries: Vec::new(),
         message: None,
+        shown: Vec::new(),
         diagnostics: Vec::new(),
-    };
+    }
+}
+
+/// What a turn is given, with its tools.
+async fn equipped_turn(
+    call: &Call,
+    turn: &ClaimedTurn,
+) -> Result<(AgentTurn, Arc<TurnTools>), Unanswered> {
     let directory = &call.services.directory;
-    let mut asked = match ask_for_turn(call.store.as_ref(), directory, turn).await {
-        Ok(asked) => asked,
-        Err(error) => return unanswered_turn(blank, error.into()),
-    };
-    let chat = directory.chat_of_session(&turn.session_key);
+    let mut asked = ask_for_turn(call.store.as_ref(), directory, turn).await?;
     let place = Place {
         agent: asked.agent.clone(),
-        chat: chat.cloned(),
+        chat: directory.chat_of_session(&turn.session_key).cloned(),
         job: None,
     };
     let voice = Voice {
@@ -256,18 +330,47 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
     };
     let tools = TurnTools::new(call, place, voice);
     tools.equip(&mut asked);
-    match ask(call, &asked, call.services.turn_timeout, cancel).await {
-        Ok(reply) => TurnEnd {
-            diagnostics: cut(&reply, None, Some(turn.turn_id)),
-            entries: turn_rows(&asked, &reply),
-            usage: reply.usage,
-            message: message_of_turn(call, turn, &asked, &tools, said(&reply.text)),
-            ..blank
-        },
-        Err(unanswered) => TurnEnd {
-            entries: unanswered_turn_rows(&asked, tools.rows()),
-            ..unanswered_turn(blank, unanswered)
-        },
+    Ok((asked, tools))
+}
+
+fn answered_turn(
+    call: &Call,
+    turn: &ClaimedTurn,
+    asked: &AgentTurn,
+    tools: &TurnTools,
+    reply: AgentReply,
+) -> TurnEnd {
+    TurnEnd {
+        entries: turn_rows(asked, &reply),
+        usage: reply.usage,
+        message: message_of_turn(call, turn, asked, tools, said(&reply.text)),
+        ..blank(turn)
+    }
+}
+
+/// The end of a turn whose reply the program has shown itself, as these parts.
+fn shown_turn(
+    call: &Call,
+    turn: &ClaimedTurn,
+    asked: &AgentTurn,
+    reply: AgentReply,
+    parts: Vec<(String, Receipt)>,
+) -> TurnEnd {
+    let chat = call.services.directory.chat_of_session(&turn.session_key);
+    let (texts, receipts) = parts.into_iter().unzip();
+    let message = chat.map(|chat| {
+        let author = Author {
+            origin: Origin::TurnReply,
+            ..author_of_turn(call, turn, asked)
+        };
+        compose_shown(author, Destination::Chat(chat.into()), texts)
+    });
+    TurnEnd {
+        entries: turn_rows(asked, &reply),
+        usage: reply.usage,
+        message,
+        shown: receipts,
+        ..blank(turn)
     }
 }
 

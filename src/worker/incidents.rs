@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 
 use crate::{
-    ids::SessionKey,
+    ids::{JobId, SessionKey},
+    message::Origin,
     outbound::alerts::{Alerts, Decided},
     store::StoreError,
 };
 
-use super::{BATCH, Worker};
+use super::{BATCH, Happened, Worker};
 
 /// How many batches of signals are decided on before the lanes are looked at.
 const BATCHES_A_STEP: usize = 16;
@@ -37,8 +38,14 @@ impl Worker {
             let untold = decided.untold;
             match self.store.commit_incidents(decided.commit, now).await? {
                 Ok(()) => {
-                    for (job, chat) in told {
-                        tracing::info!(job, %chat, "a person is told");
+                    for (job_id, origin, session_key) in told {
+                        tracing::info!(job = %job_id, chat = %session_key, "a person is told");
+                        let what = Happened::Alert {
+                            job_id,
+                            origin,
+                            session_key,
+                        };
+                        self.events.tell(now, what);
                     }
                     for job in untold {
                         tracing::error!(%job, "it fails, and there is no chat to tell of it");
@@ -54,13 +61,13 @@ impl Worker {
     }
 }
 
-/// The job and the chat of each message.
-fn messages_of(decided: &Decided) -> Vec<(String, SessionKey)> {
+/// The job, the origin and the chat of each message.
+fn messages_of(decided: &Decided) -> Vec<(JobId, Origin, SessionKey)> {
     let messages = decided.commit.alerts.iter();
     let messages = messages.chain(&decided.commit.recoveries);
     let told = messages.filter_map(|message| {
-        let job = message.posted_by.as_ref()?.job_id.to_string();
-        Some((job, message.destination.session_key()))
+        let job = message.posted_by.as_ref()?.job_id.clone();
+        Some((job, message.origin, message.destination.session_key()))
     });
     told.collect()
 }

@@ -14,7 +14,8 @@ use crate::{
 };
 
 use super::{
-    BATCH, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute, in_flight::Holder,
+    BATCH, Happened, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute,
+    in_flight::Holder,
 };
 
 impl Worker {
@@ -143,12 +144,15 @@ impl Worker {
             clock: self.clock.clone(),
             services: self.services.clone(),
             journal: self.journal.clone(),
+            events: self.events.clone(),
         };
+        let now = self.clock.now();
         match claimed {
             Claimed::Run(run) => {
                 let (run_id, epoch) = (run.run_id, run.epoch);
                 let (cancel, span) = self.in_flight.begin_run(&run);
                 span.in_scope(|| tracing::info!(cause = run.cause.as_str(), "started"));
+                self.events.tell(now, Happened::run_started(&run));
                 let attempt = async move {
                     let done = execute::run(&call, &run, cancel).await;
                     Completion::Run(run, Box::new(done))
@@ -158,9 +162,19 @@ impl Worker {
             Claimed::Turn(turn) => {
                 tracing::info!(chat = %turn.session_key, turn = turn.turn_id.0, "turn started");
                 let cancel = self.in_flight.begin_turn(&turn);
-                let (holder, epoch) = (Holder::Turn(turn.turn_id), turn.epoch);
+                let (turn_id, session_key) = (turn.turn_id, turn.session_key.clone());
+                let started = Happened::TurnStarted {
+                    turn_id,
+                    session_key,
+                };
+                self.events.tell(now, started);
+                let runners = Arc::clone(&self.runners);
+                let (holder, epoch) = (Holder::Turn(turn_id), turn.epoch);
                 self.work(holder, epoch, async move {
-                    let end = execute::turn(&call, &turn, cancel).await;
+                    let end = match &turn.runner {
+                        Some(token) => execute::lend(&call, &turn, token, &runners, cancel).await,
+                        None => execute::turn(&call, &turn, cancel).await,
+                    };
                     Completion::Turn(turn, Box::new(end))
                 });
             }

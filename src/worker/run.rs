@@ -52,6 +52,8 @@ pub enum WorkerRequest {
         /// What has changed.
         answer: oneshot::Sender<Result<JobsChange, StoreError>>,
     },
+    /// Look at once whether there is something to do, instead of soon.
+    Look,
 }
 
 /// The way to a running worker.
@@ -65,6 +67,12 @@ impl WorkerHandle {
     pub fn new() -> (Self, mpsc::Receiver<WorkerRequest>) {
         let (requests, listening) = mpsc::channel(16);
         (Self { requests }, listening)
+    }
+
+    /// Has the worker look at once whether there is something to do; it does so by itself soon.
+    pub fn look(&self) {
+        // A full queue has it look too, and one that has stopped has nothing to do.
+        let _ = self.requests.try_send(WorkerRequest::Look);
     }
 
     /// Asks the worker to put a jobs file in the place of the present one.
@@ -194,7 +202,11 @@ impl Worker {
             bad,
             services,
             answer,
-        } = request;
+        } = request
+        else {
+            // The step that follows looks at everything.
+            return;
+        };
         let now = self.clock.now();
         let decider = self.decider(&services.directory.chats);
         // Whoever asks has just edited it.
@@ -212,6 +224,7 @@ impl Worker {
                 for run_id in &change.ended {
                     self.in_flight.abort_run(*run_id);
                 }
+                self.tell_change(&change, now);
                 // Nobody need be waiting for it.
                 let _ = answer.send(Ok(change));
             }

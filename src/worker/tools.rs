@@ -30,7 +30,9 @@ use crate::{
     transcript::{Block, NewEntry, Role},
 };
 
-use super::{Applied, Change, ChangeError, Control, Decider, JobError, Journal, Services};
+use super::{
+    Applied, Change, ChangeError, Control, Decider, Events, JobChange, JobError, Journal, Services,
+};
 
 use arguments::Arguments;
 pub(super) use send::Voice;
@@ -109,6 +111,7 @@ pub(super) struct TurnTools {
     clock: Arc<dyn Clock>,
     services: Arc<Services>,
     journal: Option<Arc<Journal>>,
+    events: Events,
     place: Place,
     voice: Voice,
     permissions: BTreeSet<Permission>,
@@ -129,6 +132,7 @@ impl TurnTools {
             clock: call.clock.clone(),
             services: call.services.clone(),
             journal: call.journal.clone(),
+            events: call.events.clone(),
             offered: offered(&permissions, &place),
             place,
             voice,
@@ -204,9 +208,15 @@ impl TurnTools {
             chats,
             journal: self.journal.as_deref(),
         };
+        let (job_id, what) = (change.job_id.clone(), JobChange::of(&change.event));
         let answers = decider.apply(&[change], now).await.map_err(unavailable)?;
         match answers.into_iter().next() {
-            Some(Ok(applied)) => Ok(applied),
+            Some(Ok(applied)) => {
+                if let Some(what) = what {
+                    self.events.job(now, &job_id, what);
+                }
+                Ok(applied)
+            }
             Some(Err(error)) => Err(refused_change(&error)),
             None => Err(ToolOutput::refused("nothing was changed")),
         }

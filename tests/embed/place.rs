@@ -13,10 +13,10 @@ use chatcron::{
     agent::{Agent, AgentError, AgentReply, AgentTurn},
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
     directory::Chat,
-    embed::{Builder, Chatcron},
+    embed::{Builder, Chatcron, UserMessage},
     ids::{ChatKind, SessionKey},
     message::{Receipt, SendAnswer},
-    outbound::verify::{Evidence, ShownLine, verify},
+    outbound::verify::ShownLine,
     store::WindowOf,
 };
 use jiff::Timestamp;
@@ -211,22 +211,27 @@ impl Place {
 
     /// Asserts that the transcripts are what the board has shown.
     pub(crate) async fn assert_verified(&self, chatcron: &Chatcron) {
-        let mut evidence = Vec::new();
-        for name in ["me", "team"] {
-            let session_key = self.session(name);
+        let logs = ["me", "team"].map(|name| {
+            let session = self.session(name);
             let shown = self.board.shown.lock().unwrap().clone();
-            let lines = shown.into_iter().filter(|(chat, _)| *chat == session_key);
-            let rows = chatcron.transcripts().of_chat(name, WindowOf::Shown).await;
-            let parts = chatcron.outbox().shown_in(name).await;
-            evidence.push(Evidence {
-                rows: rows.unwrap(),
-                parts: parts.unwrap(),
-                log: Some(lines.map(|(_, line)| line).collect()),
-                session_key,
-            });
-        }
-        let report = verify(&evidence);
+            let lines = shown.into_iter().filter(|(chat, _)| *chat == session);
+            (name.to_owned(), lines.map(|(_, line)| line).collect())
+        });
+        let report = chatcron.transcripts().verify(&logs.into()).await.unwrap();
         assert!(report.holds(), "{:#?}", report.findings);
+    }
+
+    /// The texts of a chat's history, in order.
+    pub(crate) async fn history(&self, chatcron: &Chatcron, name: &str) -> Vec<String> {
+        let rows = chatcron.transcripts().of_chat(name, WindowOf::Shown).await;
+        let rows = rows.unwrap().into_iter();
+        rows.map(|row| row.content.text()).collect()
+    }
+
+    /// A person writes in a chat, which shows it.
+    pub(crate) fn writes(&self, name: &str, text: &str) -> UserMessage {
+        let id = self.board.show(&self.session(name), None, text);
+        UserMessage::new(text).with_message_id(id)
     }
 }
 

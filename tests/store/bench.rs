@@ -273,6 +273,7 @@ impl<S: Store> Bench<S> {
                 ..message
             }),
             diagnostics: Vec::new(),
+            shown: Vec::new(),
         };
         let results = self
             .store

@@ -45,6 +45,7 @@ pub(crate) async fn recall_is_the_visible_and_interior_rows_of_the_newest_genera
         ],
         message: None,
         diagnostics: Vec::new(),
+        shown: Vec::new(),
     };
     bench.store.finish_turns(vec![end], at(3)).await.unwrap()[0]
         .as_ref()
@@ -138,6 +139,7 @@ pub(crate) async fn rows_keep_their_blocks<D: Database>(database: &D) {
         entries: vec![entry],
         message: None,
         diagnostics: Vec::new(),
+        shown: Vec::new(),
     };
     bench.store.finish_turns(vec![end], at(3)).await.unwrap()[0]
         .as_ref()

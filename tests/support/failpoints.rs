@@ -28,9 +28,9 @@ use chatcron::{
         AttemptRow, BegunWorker, ClaimRequest, Claimant, Claimed, Conflict, DiagnosticRow,
         DueClaimant, FileToApply, FileVersion, InboundBatch, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
-        OutboxRow, OutboxScope, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution, Results,
-        RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend, TurnCount,
-        TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written, sqlite::SqliteStore,
+        OutboxRow, OutboxScope, OwnSend, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution,
+        Results, RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend,
+        TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written, sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -185,6 +185,8 @@ pointed! {
         fn request_turn(&self, inbound: InboundMessage, now: Timestamp) -> Result<TurnId, StoreError>;
         fn read_source(&self, source: &str, worker: WorkerId) -> Result<Result<ReadFrom, Conflict>, StoreError>;
         fn receive(&self, batch: InboundBatch, now: Timestamp) -> Result<Result<Vec<TurnId>, Conflict>, StoreError>;
+        fn request_lent_turn(&self, inbound: InboundMessage, runner: &str, now: Timestamp) -> Result<TurnId, StoreError>;
+        fn send_own(&self, send: OwnSend, now: Timestamp) -> Result<Result<Sent, Conflict>, StoreError>;
         fn keep_context(&self, run: RunId, snapshot: &str) -> Result<String, StoreError>;
         fn request_reset(&self, session: &SessionKey, now: Timestamp) -> Result<(), StoreError>;
         fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError>;

@@ -100,7 +100,7 @@ pub(super) async fn receive(
     write_rows(conn, MOVE_CHATS, &moved).await?;
     let mut received = Vec::with_capacity(batch.messages.len());
     for message in batch.messages {
-        received.push(turns::request(conn, message, now).await?);
+        received.push(turns::request(conn, message, None, now).await?);
     }
     Ok(Ok(received))
 }

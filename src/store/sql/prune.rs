@@ -49,6 +49,18 @@ WHERE i.over_at IS NOT NULL AND i.over_at < $1
 ORDER BY i.over_at LIMIT $2",
 );
 
+// What programs have sent and no chat can have shown. A request that comes again after that is
+// refused by its age.
+const OLD_SENDS: Statement = Statement::common(
+    "\
+SELECT o.message_id FROM outbox AS o
+WHERE o.run_id IS NULL AND o.turn_id IS NULL AND o.enqueued_at < $1
+  AND o.origin IN ('message_tool', 'subagent_announcement', 'gateway')
+  AND NOT EXISTS (SELECT 1 FROM outbox_parts AS p WHERE p.message_id = o.message_id
+    AND (p.state NOT IN ('failed', 'cancelled') OR p.settled_at >= $1))
+ORDER BY o.enqueued_at LIMIT $2",
+);
+
 const OLD_ENTRIES: Statement = Statement::of(
     "\
 SELECT CAST(e.id AS BIGINT) FROM ctx_sessions AS s JOIN ctx_session_entries AS e ON e.session_id = s.session_id
@@ -119,6 +131,16 @@ DELETE FROM outbox WHERE origin IN ('failure_alert', 'recovery') AND producer IN
 JOIN incidents AS i ON i.incident_id = x.id)
   AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q WHERE q.message_id = outbox.message_id)"
 );
+const FORGET_SENT_PARTS: Statement = over_numbers!(
+    "DELETE FROM outbox_parts WHERE message_id IN (SELECT x.id FROM",
+    ") AND state IN ('failed', 'cancelled')"
+);
+const FORGET_SENDS: Statement = over_numbers!(
+    "DELETE FROM outbox WHERE message_id IN (SELECT x.id FROM",
+    "\
+)
+  AND NOT EXISTS (SELECT 1 FROM outbox_parts AS q WHERE q.message_id = outbox.message_id)"
+);
 const FORGET_INCIDENTS: Statement = over_numbers!(
     "DELETE FROM incidents WHERE incident_id IN (SELECT x.id FROM",
     ") AND over_at IS NOT NULL"
@@ -177,6 +199,7 @@ pub(super) struct Candidates {
     runs: Vec<i64>,
     slots: Vec<i64>,
     incidents: Vec<i64>,
+    sends: Vec<i64>,
     entries: Vec<i64>,
     one_shots: Vec<String>,
     runs_before: i64,
@@ -202,6 +225,11 @@ pub(super) async fn look(
             .fetch_all(pool)
             .await?,
         incidents: query_scalar(OLD_INCIDENTS)
+            .bind(runs_before)
+            .bind(MOST)
+            .fetch_all(pool)
+            .await?,
+        sends: query_scalar(OLD_SENDS)
             .bind(runs_before)
             .bind(MOST)
             .fetch_all(pool)
@@ -235,6 +263,7 @@ pub(super) async fn forget(conn: &mut Conn, found: Candidates, now: Timestamp) -
     occurrences.extend(found.slots);
     let occurrences = serde_json::to_string(&occurrences)?;
     let incidents = serde_json::to_string(&found.incidents)?;
+    let sends = serde_json::to_string(&found.sends)?;
     let entries = serde_json::to_string(&found.entries)?;
     for (sql, ids) in [
         (FORGET_PARTS, &runs),
@@ -246,6 +275,8 @@ pub(super) async fn forget(conn: &mut Conn, found: Candidates, now: Timestamp) -
         (FORGET_ALERT_PARTS, &incidents),
         (FORGET_ALERTS, &incidents),
         (FORGET_INCIDENTS, &incidents),
+        (FORGET_SENT_PARTS, &sends),
+        (FORGET_SENDS, &sends),
         (FORGET_ENTRIES, &entries),
     ] {
         let done = query(sql).bind(ids).execute(&mut *conn).await?;

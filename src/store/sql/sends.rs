@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     ids::MessageId,
-    store::{Conflict, Diagnostic, Level, NewMessage, Sent, SentBy, ToolSend},
+    store::{Conflict, Diagnostic, Level, NewMessage, OwnSend, Sent, SentBy, ToolSend},
 };
 
 use super::{
@@ -41,6 +41,104 @@ const ENQUEUED: Statement =
 const GO_FIRST: Statement =
     Statement::common("UPDATE outbox_parts SET begun = TRUE WHERE message_id = $1");
 
+const SENT_BY: Statement = Statement::common(
+    "\
+SELECT o.message_id, o.origin, o.session_key, p.text, p.native
+FROM outbox AS o JOIN outbox_parts AS p ON p.message_id = o.message_id
+WHERE o.producer = $1 AND o.run_id IS NULL AND o.turn_id IS NULL ORDER BY p.part",
+);
+
+const PRUNED_BEFORE: Statement =
+    Statement::common("SELECT CAST(value AS BIGINT) AS at FROM facts WHERE name = 'pruned_before'");
+
+/// Enqueues a message of a program, once for its key.
+pub(super) async fn send_own(
+    conn: &mut Conn,
+    send: OwnSend,
+    now: Timestamp,
+) -> Fallible<Result<Sent, Conflict>> {
+    let OwnSend {
+        message,
+        created_at,
+    } = send;
+    if let Some(earlier) = sent_by(conn, &message).await? {
+        return Ok(Ok(earlier));
+    }
+    let pruned_before = query(PRUNED_BEFORE).fetch_optional(&mut *conn).await?;
+    if let Some(row) = pruned_before {
+        let pruned_before = Columns::of(&row, "facts", "at").instant("at")?;
+        if created_at < pruned_before {
+            return Ok(Err(Conflict::TooOld { pruned_before }));
+        }
+    }
+    let Some(key) = message.parts.first().map(|part| part.key.clone()) else {
+        return Ok(Err(Conflict::Missing));
+    };
+    let mut notes = Notes::default();
+    let sent = put(conn, message, key.as_str(), &mut notes, now).await?;
+    notes.write(conn).await?;
+    Ok(sent
+        .map(|id| Sent::New(MessageId(id)))
+        .ok_or(Conflict::Missing))
+}
+
+/// What was sent under the key of a program before.
+async fn sent_by(conn: &mut Conn, message: &NewMessage) -> Fallible<Option<Sent>> {
+    let rows = query(SENT_BY).bind(message.producer.as_str());
+    let rows = rows.fetch_all(&mut *conn).await?;
+    let (mut words, mut natives) = (String::new(), Vec::new());
+    let mut found = None;
+    for row in &rows {
+        let row = Columns::of(row, "outbox", "message_id");
+        let place: (String, String) = (row.get("origin")?, row.get("session_key")?);
+        found = Some((MessageId(row.get("message_id")?), place));
+        words.push_str(&row.get::<Option<String>>("text")?.unwrap_or_default());
+        natives.extend(row.json_or_none::<serde_json::Value>("native")?);
+    }
+    let Some((id, (origin, session))) = found else {
+        return Ok(None);
+    };
+    let parts = message.parts.iter();
+    let now_words: String = parts
+        .clone()
+        .filter_map(|part| part.text.as_deref())
+        .collect();
+    let now_natives: Vec<_> = parts.filter_map(|part| part.native.clone()).collect();
+    let is_same = origin == message.origin.as_str()
+        && session == message.destination.session_key().as_str()
+        // A channel may take longer messages than it did, and then cuts elsewhere.
+        && without_space(&words) == without_space(&now_words)
+        && natives == now_natives;
+    Ok(Some(if is_same {
+        Sent::Again(id)
+    } else {
+        Sent::Otherwise
+    }))
+}
+
+fn without_space(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Puts one message in the outbox; returns its id, if it is there then.
+async fn put(
+    conn: &mut Conn,
+    message: NewMessage,
+    key: &str,
+    notes: &mut Notes,
+    now: Timestamp,
+) -> Fallible<Option<i64>> {
+    let (messages, parts) = enqueue::counts([&message].into_iter());
+    let mut ids = Ids::take(conn, &[(Kind::Message, messages), (Kind::Part, parts)]).await?;
+    let mut book = Book::open(conn, &BTreeSet::new()).await?;
+    let messages = vec![At { item: message, now }];
+    enqueue::enqueue(conn, messages, &mut ids, &mut book, notes).await?;
+    book.write(conn).await?;
+    let row = query(ENQUEUED).bind(key).fetch_optional(&mut *conn).await?;
+    row.map(|row| Columns::of(&row, "outbox_parts", "message_id").get("message_id"))
+        .transpose()
+}
+
 /// Enqueues a message under its sender's lease.
 pub(super) async fn send(
     conn: &mut Conn,
@@ -63,19 +161,11 @@ pub(super) async fn send(
         return Ok(Ok(earlier));
     }
     let goes_first = message.destination.session_key().as_str() == lane;
-    let (messages, parts) = enqueue::counts([&message].into_iter());
-    let mut ids = Ids::take(conn, &[(Kind::Message, messages), (Kind::Part, parts)]).await?;
-    let mut book = Book::open(conn, &BTreeSet::new()).await?;
-    let messages = vec![At { item: message, now }];
-    enqueue::enqueue(conn, messages, &mut ids, &mut book, &mut notes).await?;
-    book.write(conn).await?;
+    let id = put(conn, message, key.as_str(), &mut notes, now).await?;
     notes.write(conn).await?;
-    let row = query(ENQUEUED).bind(key.as_str());
-    let row = row.fetch_optional(&mut *conn).await?;
-    let Some(row) = row else {
+    let Some(id) = id else {
         return Ok(Err(Conflict::Missing));
     };
-    let id: i64 = Columns::of(&row, "outbox_parts", "message_id").get("message_id")?;
     if goes_first {
         query(GO_FIRST).bind(id).execute(&mut *conn).await?;
     }

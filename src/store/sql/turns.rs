@@ -13,6 +13,10 @@ use crate::{
     transcript::{Role, TriggerSource, Visibility},
 };
 
+mod shown;
+
+use shown::ShownReplies;
+
 use super::{
     connection::{Conn, Pool},
     diagnostics::Notes,
@@ -34,8 +38,8 @@ WHERE chat_key = $1 AND channel_message_id = $2 AND channel_message_id IS NOT NU
 
 const INSERT: Statement = Statement::common(
     "\
-INSERT INTO turns (turn_id, session_key, source, text, state, entry_id, requested_at)
-VALUES ($1, $2, $3, $4, 'waiting', $5, $6)",
+INSERT INTO turns (turn_id, session_key, source, text, state, entry_id, requested_at, runner)
+VALUES ($1, $2, $3, $4, 'waiting', $5, $6, $7)",
 );
 
 const KEEP_LINE: Statement =
@@ -59,7 +63,7 @@ FROM",
 
 const ONE: Statement = Statement::common(
     "\
-SELECT turn_id, session_key, state, requested_at, started_at, ended_at, error
+SELECT turn_id, session_key, state, requested_at, started_at, ended_at, error, runner
 FROM turns WHERE turn_id = $1",
 );
 
@@ -67,6 +71,7 @@ FROM turns WHERE turn_id = $1",
 pub(super) async fn request(
     conn: &mut Conn,
     inbound: InboundMessage,
+    runner: Option<String>,
     now: Timestamp,
 ) -> Fallible<TurnId> {
     let inbound = inbound.cleaned();
@@ -120,6 +125,7 @@ pub(super) async fn request(
         .bind(&text)
         .bind(entry)
         .bind(micros(now))
+        .bind(runner)
         .execute(&mut *conn)
         .await?;
     if unclosed {
@@ -171,6 +177,7 @@ pub(super) async fn finish(
     let mut book = Book::open(conn, &sessions_of(&items)).await?;
     let mut notes = Notes::default();
     let (mut ended, mut releases, mut messages) = (Vec::new(), Vec::new(), Vec::new());
+    let mut shown = ShownReplies::default();
     let mut results = Vec::with_capacity(items.len());
     let mut last = None;
     for At { item, now } in items {
@@ -182,6 +189,7 @@ pub(super) async fn finish(
                 fence.is_running = false;
                 releases.push(Release::turn(&fence.session_key, item.turn_id.0));
                 ended.push(ended_row(&item, now)?);
+                shown.add(&item, now);
                 messages.extend(append(item, now, &mut book, &mut notes)?);
                 results.push(Ok(()));
             }
@@ -193,6 +201,7 @@ pub(super) async fn finish(
     lanes::release(conn, &releases).await?;
     book.write(conn).await?;
     notes.write(conn).await?;
+    shown.confirm(conn).await?;
     if let Some(now) = last {
         resolution::apply_in_free_lanes(conn, now).await?;
     }
@@ -275,5 +284,6 @@ pub(super) async fn one(pool: &Pool, id: TurnId) -> Fallible<Option<TurnRow>> {
         started_at: row.instant_or_none("started_at")?,
         ended_at: row.instant_or_none("ended_at")?,
         error: row.get("error")?,
+        runner: row.get("runner")?,
     }))
 }

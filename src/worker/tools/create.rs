@@ -9,7 +9,7 @@ use crate::{
     ids::{JobId, NAME_MAX},
     job::{Job, ScheduleSpec, When},
     store::{JobSource, StoredJob},
-    worker::Change,
+    worker::{Change, JobChange},
 };
 
 use super::{
@@ -53,7 +53,9 @@ impl TurnTools {
         }
         let creator = format!("agent {}", self.place.agent);
         let created = self.control().create(job, &creator, now).await;
-        let next = jobs::next(&created.map_err(not_done)?, now);
+        let created = created.map_err(not_done)?;
+        self.events.job(now, &id, JobChange::Defined);
+        let next = jobs::next(&created, now);
         Ok(ToolOutput::done(match next {
             Some(next) => format!("job `{id}` is created; it runs next at {next}"),
             None => format!("job `{id}` is created; it has no slot to come"),

@@ -44,7 +44,7 @@ JOIN definitions AS d ON d.digest = o.digest"
 
 const TURNS: Statement = over_numbers!(
     "\
-SELECT t.turn_id, t.session_key, t.state, t.attempts, t.text, e.trigger_source,
+SELECT t.turn_id, t.session_key, t.state, t.attempts, t.text, t.runner, e.trigger_source,
   CASE WHEN e.visibility = 'pending' THEN CAST(e.id AS BIGINT) END AS pending_entry,
   EXISTS (SELECT 1 FROM turns AS u WHERE u.session_key = t.session_key AND u.state = 'waiting'
     AND u.turn_id < t.turn_id) AS has_older
@@ -249,6 +249,7 @@ fn turn_candidate(row: &Row) -> Fallible<TurnCandidate> {
             trigger: row
                 .word_or_none("trigger_source", TriggerSource::from_stored)?
                 .unwrap_or(TriggerSource::User),
+            runner: row.get("runner")?,
         },
         is_waiting: row.get::<String>("state")? == "waiting",
         has_older: row.get("has_older")?,

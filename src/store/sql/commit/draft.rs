@@ -250,6 +250,7 @@ impl Draft<'_> {
             run.changed = true;
             let id = RunId(run.id);
             self.written.ended.push(id);
+            self.written.outcomes.push(outcome);
         }
         Ok(())
     }
