@@ -7,7 +7,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{
     limits::{BODY_MAX, BODY_TIME},
@@ -76,7 +76,14 @@ fn too_large() -> Problem {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    let is_object = bytes.trim_ascii_start().starts_with(b"{");
+    // Lists would be taken for the fields of an object in their order.
+    let read = if is_object {
+        serde_json::from_slice(bytes)
+    } else {
+        serde_json::from_slice(bytes).and_then(|other: IgnoredAny| Err(not_an_object(other)))
+    };
+    read.map_err(|error| {
         let kind = match error.classify() {
             serde_json::error::Category::Data => Kind::Unprocessable,
             serde_json::error::Category::Io
@@ -91,6 +98,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         kind.because(brief(&format!("{what}{error}")))
             .help("`GET /openapi.json` says what the body is")
     })
+}
+
+fn not_an_object(_: IgnoredAny) -> serde_json::Error {
+    serde::de::Error::custom("the body is not an object")
 }
 
 /// The query of a request.
@@ -155,19 +166,35 @@ mod tests {
 
     #[test]
     fn hostile_json_is_refused_with_its_place() {
-        let deep = "[".repeat(100_000);
+        let deep = format!("{{\"a\": {}", "[".repeat(100_000));
         for (text, says) in [
             (deep.as_bytes(), "recursion limit"),
             (b"{\"a\": \xff}".as_slice(), "the body is not JSON"),
             (b"{\"a\": 1e999}".as_slice(), "number out of range"),
             (b"".as_slice(), "EOF"),
             (b"{} {}".as_slice(), "trailing characters"),
+            (b"[".as_slice(), "EOF"),
         ] {
             let problem = parse::<serde_json::Value>(text).unwrap_err();
             let problem = serde_json::to_value(problem.details()).unwrap();
             let detail = problem["detail"].as_str().unwrap();
             assert!(detail.contains(says), "{detail}");
             assert_eq!(problem["status"], 400);
+        }
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Said {
+            #[expect(dead_code, reason = "it is never read")]
+            word: Option<u8>,
+        }
+        assert!(parse::<Said>(b" {}").is_ok());
+        for text in ["[]", "[1]", "null", "7", "\"x\""] {
+            let problem = parse::<Said>(text.as_bytes()).unwrap_err();
+            let problem = serde_json::to_value(problem.details()).unwrap();
+            assert_eq!(problem["status"], 422, "{text}");
         }
     }
 

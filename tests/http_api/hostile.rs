@@ -154,7 +154,7 @@ fn hostile_json_is_refused_and_harms_nothing() {
         assert!(words.contains(says), "{words}");
     }
     for (body, says) in [
-        (json!([]), "expected struct"),
+        (json!([]), "not an object"),
         (json!({ "text": 7 }), "expected a string"),
         (json!({ "text": "x", "wait_ms": -1 }), "invalid value"),
         (json!({ "text": "x", "wait_ms": 1e300 }), "invalid type"),
