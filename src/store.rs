@@ -48,7 +48,7 @@ pub use outbox_rows::{
 };
 pub use run_rows::{
     AttemptRow, ClaimedRun, DeliveryCounts, Diagnostic, DiagnosticRow, Level, RangeCursor,
-    RangeRow, RunCursor, RunFilter, RunRow,
+    RangeRow, RunCursor, RunFilter, RunRow, UnderWay,
 };
 pub use session_rows::{
     ClaimedTurn, EntryDraft, InboundMessage, TurnCount, TurnEnd, TurnResult, TurnRow, WindowOf,
@@ -380,8 +380,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Raises the session's generation: its running turn is cancelled, and the unsent parts of its
     /// turns' replies with it. Runs of the session are the caller's to end first. Returns the new
-    /// generation.
-    async fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError>;
+    /// generation; `None` where nobody asks for it any more.
+    async fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<Option<i64>, StoreError>;
+
+    /// What is under way in a session, whoever works on it.
+    async fn under_way(&self, session: &SessionKey) -> Result<UnderWay, StoreError>;
 
     // Outbox.
 

@@ -3,8 +3,16 @@
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "support/checker.rs"]
+mod checker;
+#[path = "support/fakes.rs"]
+mod fakes;
 #[path = "several_workers/files.rs"]
 mod files;
+#[path = "support/process.rs"]
+mod process;
+#[path = "several_workers/processes.rs"]
+mod processes;
 #[path = "support/world.rs"]
 mod world;
 

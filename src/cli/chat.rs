@@ -124,7 +124,9 @@ async fn say_line(
         screen.look().await?;
         say::answered(screen.store, turn).await
     });
-    let Ok(answered) = tokio::time::timeout(limit, waiting).await else {
+    let waited = tokio::time::timeout(limit, waiting).await;
+    work.end().await;
+    let Ok(answered) = waited else {
         let message = format!("no reply within {} s", limit.as_secs());
         return Err(Failure::new(Exit::DoesNotHold, message)
             .help("it is printed when it comes, as long as this goes on"));

@@ -98,7 +98,6 @@ impl<'a> Errand<'a> {
         let mut looks = 0;
         loop {
             if let Some(found) = look().await.map_err(|error| database::failure(&error))? {
-                self.end().await;
                 return Ok(found);
             }
             match &mut self.own {
@@ -115,8 +114,9 @@ impl<'a> Errand<'a> {
         }
     }
 
-    /// Ends in order what this command began, so that nobody waits for its lease.
-    async fn end(&mut self) {
+    /// Ends in order what this command began, so that nobody waits for its lease, and others go on
+    /// with what it has not finished.
+    pub(super) async fn end(&mut self) {
         if let Some(own) = self.own.take()
             && let Err(error) = own.worker.end().await
         {

@@ -54,7 +54,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .map_err(failed)?;
     let waiting = work.until(async || answered(store.as_ref(), turn).await);
     let limit = Duration::from_secs(arguments.wait);
-    match tokio::time::timeout(limit, waiting).await {
+    let waited = tokio::time::timeout(limit, waiting).await;
+    work.end().await;
+    match waited {
         Ok(answered) => tell(&answered?),
         Err(_elapsed) => Err(Failure::new(
             Exit::DoesNotHold,

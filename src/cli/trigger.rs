@@ -75,7 +75,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let waiting = work.until(async || ended(store.as_ref(), run_id).await);
     let limit = Duration::from_secs(arguments.patience);
-    match tokio::time::timeout(limit, waiting).await {
+    let waited = tokio::time::timeout(limit, waiting).await;
+    work.end().await;
+    match waited {
         Ok(ended) => {
             let (run, parts) = ended?;
             tell(&run, &parts)

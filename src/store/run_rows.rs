@@ -40,6 +40,15 @@ pub struct ClaimedRun {
     pub context: Option<String>,
 }
 
+/// What is under way in one session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UnderWay {
+    /// Attempts of runs.
+    pub runs: Vec<ClaimedRun>,
+    /// Whether a part is being sent.
+    pub is_sending: bool,
+}
+
 /// A run, as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {

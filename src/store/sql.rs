@@ -20,7 +20,7 @@ use crate::{
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
         OutboxRow, OutboxScope, OwnSend, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution,
         Results, RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend,
-        TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written,
+        TurnCount, TurnEnd, TurnRow, UnderWay, WindowOf, WorkerId, WorkerRow, Written,
     },
     transcript::Entry,
 };
@@ -561,7 +561,17 @@ impl<B: Backend> Store for SqlStore<B> {
         self.read(reset::requested(&self.readers).await)
     }
 
-    async fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError> {
+    async fn under_way(&self, session: &SessionKey) -> Result<UnderWay, StoreError> {
+        let looking = async || {
+            let mut snapshot = self.readers.snapshot().await?;
+            let found = reset::under_way(&mut snapshot, session).await;
+            snapshot.close().await?;
+            found
+        };
+        self.read(looking().await)
+    }
+
+    async fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let session = session.clone();
         self.writer()?
             .perform(move |conn| Box::pin(async move { reset::reset(conn, &session, now).await }))

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 
 use crate::{
+    ids::SessionKey,
     policy::OwnedEvent,
-    store::{AttemptFate, StoreError},
+    store::{AttemptFate, ClaimedRun, StoreError, UnderWay},
 };
 
 use super::{Change, Scope, Worker, dispatch::Told, recover};
@@ -22,8 +23,10 @@ impl Worker {
             if !concerns_it {
                 continue;
             }
-            let runs = self.in_flight.abort_session(&session);
-            let changes: Vec<_> = runs
+            let own = self.in_flight.abort_session(&session);
+            let under_way = self.under_way(&session, own).await?;
+            let changes: Vec<_> = under_way
+                .runs
                 .iter()
                 .map(|run| {
                     let event = OwnedEvent::RunCancelled {
@@ -35,11 +38,29 @@ impl Worker {
                 .collect();
             let answers = self.apply(&changes, now).await?;
             let all_told = answers.iter().all(|answer| *answer != Told::Again);
-            if all_told && !self.in_flight.is_sending(&session) {
-                let generation = self.store.reset(&session, now).await?;
+            if all_told
+                && !under_way.is_sending
+                && let Some(generation) = self.store.reset(&session, now).await?
+            {
                 tracing::info!(chat = %session, generation, "reset");
             }
         }
         Ok(())
+    }
+
+    /// What is under way in a session: of this worker's, which it knows by itself, and where others
+    /// share the database of theirs. Their attempts notice by their epochs.
+    async fn under_way(
+        &self,
+        session: &SessionKey,
+        own: Vec<ClaimedRun>,
+    ) -> Result<UnderWay, StoreError> {
+        if self.lease.is_shared() {
+            return self.store.under_way(session).await;
+        }
+        Ok(UnderWay {
+            runs: own,
+            is_sending: self.in_flight.is_sending(session),
+        })
     }
 }

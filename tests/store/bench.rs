@@ -283,6 +283,16 @@ impl<S: Store> Bench<S> {
         results.into_iter().next().unwrap()
     }
 
+    /// Asks for a reset, and makes it; returns the new generation.
+    pub(crate) async fn reset(&self, key: &SessionKey, seconds: i64) -> i64 {
+        let asked = self.store.request_reset(key, at(seconds)).await;
+        asked.unwrap();
+        let made = self.store.reset(key, at(seconds)).await.unwrap();
+        // Nobody asks for it any more: another worker that heard of it too makes no second one.
+        assert_eq!(self.store.reset(key, at(seconds)).await.unwrap(), None);
+        made.unwrap()
+    }
+
     pub(crate) async fn part(&self, id: PartId) -> OutboxRow {
         let scope = chatcron::store::OutboxScope::One(id);
         self.store.outbox(scope).await.unwrap().remove(0)

@@ -153,7 +153,7 @@ pub(crate) async fn a_receipt_that_comes_after_a_reset_joins_the_new_generation<
         .unwrap();
     let parts = bench.store.turn_parts(turn).await.unwrap();
     let sending = bench.claim_part(parts[0].part_id, &key, 4).await;
-    assert_eq!(bench.store.reset(&key, at(5)).await.unwrap(), 2);
+    assert_eq!(bench.reset(&key, 5).await, 2);
     bench.settle(&sending, receipt("m-1"), 6).await.unwrap();
     let rows = bench.store.recall(&key, 9).await.unwrap();
     assert_eq!(texts(&rows), ["a"]);

@@ -98,7 +98,7 @@ pub(crate) async fn a_transcript_is_read_from_its_end_in_pages<D: Database>(data
         let ended = bench.finish_turn(&turn, TurnResult::Done, None, n * 10 + 2);
         ended.await.unwrap();
         if n == 2 {
-            bench.store.reset(&key, at(25)).await.unwrap();
+            bench.reset(&key, 25).await;
         }
     }
     let store = &bench.store;

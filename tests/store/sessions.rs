@@ -55,7 +55,7 @@ pub(crate) async fn recall_is_the_visible_and_interior_rows_of_the_newest_genera
         texts(&bench.store.recall(&key, 1).await.unwrap()),
         ["tool call"]
     );
-    bench.store.reset(&key, at(4)).await.unwrap();
+    bench.reset(&key, 4).await;
     assert!(bench.recalled(&key).await.is_empty());
     let shown = bench.store.transcript(&key, WindowOf::Shown).await.unwrap();
     assert_eq!(texts(&shown), ["one"]);
@@ -176,7 +176,7 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
         bench.store.pending_resets().await.unwrap(),
         vec![key.clone()]
     );
-    assert_eq!(bench.store.reset(&key, at(8)).await.unwrap(), 2);
+    assert_eq!(bench.reset(&key, 8).await, 2);
     assert!(bench.store.pending_resets().await.unwrap().is_empty());
     let part = bench.part(parts[1].part_id).await;
     assert_eq!(
@@ -196,7 +196,7 @@ pub(crate) async fn a_reset_raises_the_generation_and_cancels_what_its_turn_had_
     assert_eq!(bench.recalled(&key).await, ["three"]);
     let shown = bench.store.transcript(&key, WindowOf::Shown).await.unwrap();
     assert_eq!(texts(&shown), ["one", "a", "two", "three"]);
-    assert_eq!(bench.store.reset(&session("new"), at(11)).await.unwrap(), 1);
+    assert_eq!(bench.reset(&session("new"), 11).await, 1);
 }
 
 pub(crate) async fn what_was_waiting_at_a_reset_goes_on_in_the_new_generation<D: Database>(
@@ -211,7 +211,7 @@ pub(crate) async fn what_was_waiting_at_a_reset_goes_on_in_the_new_generation<D:
         .unwrap();
     let result = message("m1", Origin::JobResult, destination("1"), &["news"]);
     let parts = bench.enqueued("s1", result, 2).await;
-    assert_eq!(bench.store.reset(&key, at(3)).await.unwrap(), 2);
+    assert_eq!(bench.reset(&key, 3).await, 2);
     bench.send(&parts[0], receipt("m-1"), 4).await;
     bench.claim_turn(&key, turn, 5).await;
     let rows = bench.store.recall(&key, 9).await.unwrap();

@@ -27,6 +27,7 @@ mod ledger;
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub(crate) use facts::dump;
 
 /// What the scenario promises.

@@ -30,7 +30,8 @@ use chatcron::{
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
         OutboxRow, OutboxScope, OwnSend, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution,
         Results, RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend,
-        TurnCount, TurnEnd, TurnRow, WindowOf, WorkerId, WorkerRow, Written, sqlite::SqliteStore,
+        TurnCount, TurnEnd, TurnRow, UnderWay, WindowOf, WorkerId, WorkerRow, Written,
+        sqlite::SqliteStore,
     },
     transcript::Entry,
 };
@@ -127,6 +128,7 @@ pointed! {
         fn change_token(&self) -> Result<i64, StoreError>;
         fn claim_due_jobs(&self, by: DueClaimant, after: Timestamp, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
         fn next_wake_of(&self, by: DueClaimant) -> Result<Option<Timestamp>, StoreError>;
+        fn under_way(&self, session: &SessionKey) -> Result<UnderWay, StoreError>;
         fn renew_lease(&self, worker: WorkerId) -> Result<Option<Renewal>, StoreError>;
         fn living_workers(&self) -> Result<Vec<WorkerRow>, StoreError>;
         fn running_runs(&self) -> Result<usize, StoreError>;
@@ -189,7 +191,7 @@ pointed! {
         fn send_own(&self, send: OwnSend, now: Timestamp) -> Result<Result<Sent, Conflict>, StoreError>;
         fn keep_context(&self, run: RunId, snapshot: &str) -> Result<String, StoreError>;
         fn request_reset(&self, session: &SessionKey, now: Timestamp) -> Result<(), StoreError>;
-        fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<i64, StoreError>;
+        fn reset(&self, session: &SessionKey, now: Timestamp) -> Result<Option<i64>, StoreError>;
         fn resolve_part(&self, part: PartId, resolution: Resolution, now: Timestamp) -> Result<(), StoreError>;
         fn retry_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;
         fn cancel_part(&self, part: PartId, now: Timestamp) -> Result<(), StoreError>;

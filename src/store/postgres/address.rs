@@ -102,8 +102,8 @@ impl Address {
     /// its transaction loses it.
     pub(super) fn writing(&self) -> PgConnectOptions {
         let patience = [
-            ("lock_timeout", "5s"),
-            ("idle_in_transaction_session_timeout", "10s"),
+            ("lock_timeout", "8s"),
+            ("idle_in_transaction_session_timeout", "3s"),
         ];
         (*self.options).clone().options(patience)
     }

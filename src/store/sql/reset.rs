@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::{ids::SessionKey, message::PartReason};
+use crate::{ids::SessionKey, message::PartReason, store::UnderWay};
 
 use super::{
+    claim::{CLAIMED_RUNS, claimed_run},
     connection::{Conn, Pool},
     entries::Book,
     failure::Fallible,
     outbox, resolution,
-    rows::micros,
+    rows::{micros, rows_for},
     statement::{Statement, query, query_scalar},
 };
 
@@ -24,7 +25,16 @@ ON CONFLICT (session_key) DO NOTHING",
 const REQUESTED: Statement =
     Statement::common("SELECT session_key FROM reset_requests ORDER BY requested_at, session_key");
 
-const DONE: Statement = Statement::common("DELETE FROM reset_requests WHERE session_key = $1");
+const DONE: Statement =
+    Statement::common("DELETE FROM reset_requests WHERE session_key = $1 RETURNING session_key");
+
+const RUNNING_IN: Statement = Statement::common(
+    "SELECT run_id FROM runs WHERE state = 'running' AND lane = $1 ORDER BY run_id",
+);
+
+const SENDING_IN: Statement = Statement::common(
+    "SELECT session_key FROM lanes WHERE session_key = $1 AND holder LIKE 'part:%'",
+);
 
 const CANCEL_TURN: Statement = Statement::common(
     "\
@@ -60,8 +70,16 @@ pub(super) async fn requested(pool: &Pool) -> Fallible<Vec<SessionKey>> {
 }
 
 /// Raises the generation. What was being sent still settles, into the new generation.
-pub(super) async fn reset(conn: &mut Conn, session: &SessionKey, now: Timestamp) -> Fallible<i64> {
+pub(super) async fn reset(
+    conn: &mut Conn,
+    session: &SessionKey,
+    now: Timestamp,
+) -> Fallible<Option<i64>> {
     let key = session.as_str();
+    let done = query(DONE).bind(key).fetch_optional(&mut *conn);
+    if done.await?.is_none() {
+        return Ok(None);
+    }
     let turn = query(CANCEL_TURN).bind(key).bind(micros(now));
     turn.execute(&mut *conn).await?;
     let lane = query(FREE_OF_TURN).bind(key);
@@ -78,8 +96,21 @@ pub(super) async fn reset(conn: &mut Conn, session: &SessionKey, now: Timestamp)
     }
     let generation = book.next_generation(key, now);
     book.write(conn).await?;
-    let done = query(DONE).bind(key);
-    done.execute(&mut *conn).await?;
     resolution::apply_in_free_lanes(conn, now).await?;
-    Ok(generation)
+    Ok(Some(generation))
+}
+
+/// What is under way in a session.
+pub(super) async fn under_way(conn: &mut Conn, session: &SessionKey) -> Fallible<UnderWay> {
+    let key = session.as_str();
+    let runs: Vec<i64> = query_scalar(RUNNING_IN)
+        .bind(key)
+        .fetch_all(&mut *conn)
+        .await?;
+    let runs = rows_for(conn, CLAIMED_RUNS, &runs).await?;
+    let sending = query(SENDING_IN).bind(key).fetch_optional(&mut *conn);
+    Ok(UnderWay {
+        runs: runs.iter().map(claimed_run).collect::<Fallible<_>>()?,
+        is_sending: sending.await?.is_some(),
+    })
 }
