@@ -74,6 +74,8 @@ const SENDS_MAX: usize = 256;
 const TURNS_MAX: usize = 256;
 /// How many jobs or lanes are looked at in one go.
 const BATCH: usize = 512;
+/// How many of a batch are given to the store together: while it takes some, the next are decided on.
+const CHUNK: usize = 128;
 
 /// What a worker works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +93,20 @@ pub enum Scope {
         /// The session in which its result shows, if it does.
         shown_in: Option<SessionKey>,
     },
+}
+
+/// What a step has looked at.
+enum Acted {
+    OnEverything,
+    /// The clock is not believed.
+    OnNothing,
+}
+
+/// When the loop goes on.
+enum Next {
+    Now,
+    /// Then, or when something happens.
+    At(Option<Timestamp>),
 }
 
 /// Runs what is due. See [`Worker::run`] for the loop and [`Worker::step`] for one turn of it.
@@ -191,9 +207,30 @@ impl Worker {
     /// step does what this one could not.
     pub async fn step(&mut self) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
+        match self.act(now).await? {
+            Acted::OnEverything => self.next_instant(now).await,
+            Acted::OnNothing => Ok(None),
+        }
+    }
+
+    /// As [`Worker::step`], without asking for the next instant where tasks have ended meanwhile: what
+    /// they report is next.
+    async fn step_on(&mut self) -> Result<Next, StoreError> {
+        let now = self.clock.now();
+        let acted = self.act(now).await?;
+        if self.keep_finished() > 0 {
+            return Ok(Next::Now);
+        }
+        Ok(Next::At(match acted {
+            Acted::OnEverything => self.next_instant(now).await?,
+            Acted::OnNothing => None,
+        }))
+    }
+
+    async fn act(&mut self, now: Timestamp) -> Result<Acted, StoreError> {
         if !self.believes(now).await? {
             self.keep_finished();
-            return Ok(None);
+            return Ok(Acted::OnNothing);
         }
         self.keep_alive(now).await?;
         self.recover(now).await?;
@@ -207,7 +244,7 @@ impl Worker {
         }
         self.report_incidents(now).await?;
         self.fill_lanes(now).await?;
-        self.next_instant(now).await
+        Ok(Acted::OnEverything)
     }
 
     /// Steps, and waits for every task, until nothing more can be done at the clock's instant.

@@ -1,5 +1,7 @@
 //! Runs, as the store gives them.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,8 @@ use crate::{
     message::Destination,
     occurrence::{Cause, OccurrenceRef, SkipReason, Slot},
 };
+
+use super::StoredJob;
 
 /// A run whose next attempt may begin: the lane is held under this epoch.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +42,9 @@ pub struct ClaimedRun {
     pub destination: Option<Destination>,
     /// The snapshot of a chat that an earlier attempt was given.
     pub context: Option<String>,
+    /// The job as it was when the run was read, where it has the run's definition still: its end is
+    /// decided on as it is here, unless another decision has come between.
+    pub stored_job: Option<Arc<StoredJob>>,
 }
 
 /// What is under way in one session.

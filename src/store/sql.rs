@@ -26,6 +26,7 @@ use crate::{
 };
 
 mod audit;
+mod bind;
 mod claim;
 mod commit;
 pub(super) mod connection;

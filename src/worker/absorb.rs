@@ -45,14 +45,16 @@ impl Worker {
         self.absorb_unsaved(self.clock.now()).await
     }
 
-    /// Takes the reports of tasks that have finished, as far as one batch goes.
-    pub(super) fn keep_finished(&mut self) {
+    /// Takes the reports of tasks that have finished, as far as one batch goes; returns how many.
+    pub(super) fn keep_finished(&mut self) -> usize {
+        let before = self.unsaved.len();
         while self.unsaved.len() < BATCH {
             match self.tasks.try_join_next_with_id() {
                 Some(joined) => self.keep(joined),
                 None => break,
             }
         }
+        self.unsaved.len() - before
     }
 
     fn keep(&mut self, joined: Joined) {
@@ -180,7 +182,8 @@ impl Worker {
                 Change::attempt(run.job.id.clone(), event, done.end.clone())
             })
             .collect();
-        let answers = self.apply(&changes, now).await?;
+        let read = runs.iter().filter_map(|(run, _)| run.stored_job.clone());
+        let answers = self.apply_to(read.collect(), &changes, now).await?;
         for ((run, done), answer) in runs.iter().zip(answers) {
             if answer == Told::Again {
                 let (run, done) = (ClaimedRun::clone(run), RunDone::clone(done));

@@ -3,8 +3,12 @@
 //! A decision is fenced by the version it was made on. If somebody else was faster, the job is
 //! loaded and decided on again: the event still happened.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
+use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
@@ -24,7 +28,7 @@ mod draft;
 
 use draft::{Draft, draft};
 
-use super::Journal;
+use super::{BATCH, CHUNK, Journal};
 
 /// How often a decision is made again before its change is given up for this time.
 const ROUNDS: usize = 16;
@@ -205,14 +209,13 @@ impl Decider<'_> {
     /// Decides what each change means and commits it; one result a change, in order.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read or written; nothing of the failing round is
-    /// written.
+    /// [`StoreError`] where the store cannot be read or written; what was committed until then stays.
     pub async fn apply(
         &self,
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Answer>, StoreError> {
-        self.apply_under(None, None, changes, now).await
+        self.apply_under(None, Vec::new(), changes, now).await
     }
 
     /// As [`Decider::apply`], while this content of a jobs file is in force: what has not been
@@ -223,37 +226,42 @@ impl Decider<'_> {
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Answer>, StoreError> {
-        self.apply_under(Some(version), None, changes, now).await
+        self.apply_under(Some(version), Vec::new(), changes, now)
+            .await
     }
 
-    /// As [`Decider::apply`], where the caller has just loaded the jobs: they are decided on as they
+    /// As [`Decider::apply`], where the caller has read some of the jobs: they are decided on as they
     /// are here, and loaded again only if somebody else was faster.
     pub(super) async fn apply_to(
         &self,
-        loaded: Option<Vec<StoredJob>>,
+        read: Vec<Arc<StoredJob>>,
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Answer>, StoreError> {
-        self.apply_under(None, loaded, changes, now).await
+        self.apply_under(None, read, changes, now).await
     }
 
     async fn apply_under(
         &self,
         version: Option<&FileVersion>,
-        mut loaded: Option<Vec<StoredJob>>,
+        read: Vec<Arc<StoredJob>>,
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Answer>, StoreError> {
+        let mut read = by_id(read);
         let mut pending: Vec<Pending<'_>> = changes.iter().map(Pending::new).collect();
         for _ in 0..ROUNDS {
             if pending.iter().all(|change| change.answer.is_some()) {
                 break;
             }
-            let jobs = match loaded.take() {
-                Some(jobs) => by_id(jobs),
-                None => load(self.store, &pending).await?,
-            };
-            self.round(version, &mut pending, &jobs, now).await?;
+            for batch in pending.chunks_mut(BATCH) {
+                let chunks = batch.chunks_mut(CHUNK);
+                let rounds = chunks.map(|chunk| self.round(version, chunk, &read, now));
+                for done in join_all(rounds).await {
+                    done?;
+                }
+            }
+            read.clear();
         }
         Ok(pending.into_iter().map(Pending::into_answer).collect())
     }
@@ -263,16 +271,17 @@ impl Decider<'_> {
         &self,
         version: Option<&FileVersion>,
         pending: &mut [Pending<'_>],
-        loaded: &Loaded,
+        read: &Loaded,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let loaded = load(self.store, pending, read).await?;
         let mut commits: Vec<JobCommit> = Vec::new();
         let mut committing = Vec::new();
         for (index, item) in pending.iter_mut().enumerate() {
             if item.answer.is_some() {
                 continue;
             }
-            let stored = loaded.get(&item.change.job_id);
+            let stored = loaded.get(&item.change.job_id).map(AsRef::as_ref);
             match draft(item.change, stored, item.passed, self.chats, now) {
                 Draft::Commit(commit, decided) => {
                     commits.push(*commit);
@@ -311,7 +320,8 @@ impl Decider<'_> {
                     }
                 }
                 Err(Conflict::SlotAccounted { slot }) => {
-                    item.passed = nominal_of(loaded.get(&item.change.job_id), &slot);
+                    let stored = loaded.get(&item.change.job_id);
+                    item.passed = nominal_of(stored.map(AsRef::as_ref), &slot);
                 }
                 // It has ended, or was decided by somebody else: trying again is no use.
                 Err(Conflict::LeaseLost | Conflict::Undecided | Conflict::Missing) => {
@@ -360,17 +370,38 @@ impl<'a> Pending<'a> {
 }
 
 /// The jobs that are decided on, by id.
-type Loaded = HashMap<JobId, StoredJob>;
+type Loaded = HashMap<JobId, Arc<StoredJob>>;
 
-async fn load(store: &dyn Store, pending: &[Pending<'_>]) -> Result<Loaded, StoreError> {
+/// The jobs of the changes that have no answer yet, as far as they are not read yet.
+async fn load(
+    store: &dyn Store,
+    pending: &[Pending<'_>],
+    read: &Loaded,
+) -> Result<Loaded, StoreError> {
     let open = pending.iter().filter(|item| item.answer.is_none());
     let mut ids: Vec<_> = open.map(|item| item.change.job_id.clone()).collect();
     ids.sort();
     ids.dedup();
-    Ok(by_id(store.jobs(&ids).await?))
+    let known: Vec<_> = ids.iter().filter_map(|id| read.get(id).cloned()).collect();
+    ids.retain(|id| !read.contains_key(id));
+    let missing = if ids.is_empty() {
+        Vec::new()
+    } else {
+        store.jobs(&ids).await?
+    };
+    let missing = missing.into_iter().map(Arc::new);
+    Ok(by_id(known.into_iter().chain(missing)))
 }
 
-fn by_id(jobs: Vec<StoredJob>) -> Loaded {
-    let jobs = jobs.into_iter();
-    jobs.map(|stored| (stored.job.id.clone(), stored)).collect()
+/// The jobs by id; of several readings of one, the newest.
+fn by_id(jobs: impl IntoIterator<Item = Arc<StoredJob>>) -> Loaded {
+    let mut loaded = Loaded::new();
+    for stored in jobs {
+        let newest = loaded.entry(stored.job.id.clone());
+        let newest = newest.or_insert_with(|| Arc::clone(&stored));
+        if newest.version < stored.version {
+            *newest = stored;
+        }
+    }
+    loaded
 }

@@ -1,5 +1,7 @@
 //! Jobs that are due: asked in the order (fire instant, job id), committed together.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
@@ -89,7 +91,8 @@ impl Worker {
             .iter()
             .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
             .collect();
-        let answers = self.apply_to(Some(due), &changes, now).await?;
+        let due = due.into_iter().map(Arc::new).collect();
+        let answers = self.apply_to(due, &changes, now).await?;
         Ok(answers.contains(&Told::Applied))
     }
 
@@ -114,18 +117,19 @@ impl Worker {
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Told>, StoreError> {
-        self.apply_to(None, changes, now).await
+        self.apply_to(Vec::new(), changes, now).await
     }
 
-    async fn apply_to(
+    /// The same, where some of the jobs have been read already.
+    pub(super) async fn apply_to(
         &mut self,
-        loaded: Option<Vec<StoredJob>>,
+        read: Vec<Arc<StoredJob>>,
         changes: &[Change],
         now: Timestamp,
     ) -> Result<Vec<Told>, StoreError> {
         let chats = &self.services.directory.chats;
         let decider = self.decider(chats);
-        let answers = decider.apply_to(loaded, changes, now).await?;
+        let answers = decider.apply_to(read, changes, now).await?;
         let mut told = Vec::with_capacity(answers.len());
         for (change, answer) in changes.iter().zip(answers) {
             let job = &change.job_id;

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures_util::{StreamExt, stream::FuturesOrdered};
 use jiff::Timestamp;
 use tracing::Instrument;
 
@@ -14,9 +15,17 @@ use crate::{
 };
 
 use super::{
-    BATCH, Happened, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute,
+    BATCH, CHUNK, Happened, SENDS_MAX, Scope, TURNS_MAX, Worker, absorb::Completion, execute,
     in_flight::Holder,
 };
+
+/// What came of claims.
+enum Taken {
+    Nothing,
+    /// Some of the lanes are free still, and may have other work.
+    Some,
+    All,
+}
 
 impl Worker {
     /// Grants free lanes until nothing more can be granted.
@@ -28,6 +37,7 @@ impl Worker {
             let slots_free = self.slots_free().await?;
             let limits = self.limits(slots_free);
             let queues = self.store.lane_queues(now, limits).await?;
+            let is_cut = is_cut(&queues, limits);
             let queues: Vec<_> = queues
                 .into_iter()
                 .filter_map(|queue| self.in_scope(queue))
@@ -36,19 +46,49 @@ impl Worker {
             if requests.is_empty() || self.lease.term().left().is_zero() {
                 return Ok(());
             }
-            let mut started = false;
-            let by = Claimant {
-                worker: self.id,
-                max_concurrent: self.services.max_concurrent,
+            match self.claim(requests, now).await? {
+                Taken::Nothing => return Ok(()),
+                Taken::All if !is_cut => return Ok(()),
+                Taken::All | Taken::Some => {}
+            }
+        }
+    }
+
+    /// Claims lanes and starts their tasks, the first while the next are claimed.
+    async fn claim(
+        &mut self,
+        requests: Vec<ClaimRequest>,
+        now: Timestamp,
+    ) -> Result<Taken, StoreError> {
+        let by = Claimant {
+            worker: self.id,
+            max_concurrent: self.services.max_concurrent,
+        };
+        let store = Arc::clone(&self.store);
+        let asked_at = SystemClock.elapsed();
+        let chunks = requests.chunks(CHUNK).map(<[_]>::to_vec);
+        let mut answers: FuturesOrdered<_> =
+            chunks.map(|chunk| store.claim(by, chunk, now)).collect();
+        let mut taken = 0;
+        let mut are_held = true;
+        let mut failure = None;
+        // What was claimed is begun, whatever becomes of the rest.
+        while let Some(answer) = answers.next().await {
+            let claimed = match answer {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    failure = Some(error);
+                    continue;
+                }
             };
-            let asked_at = SystemClock.elapsed();
-            for claimed in self.store.claim(by, requests, now).await? {
+            for claimed in claimed {
+                are_held &= matches!(&claimed, Ok(held) if !matches!(held, Claimed::Withheld(_)));
                 match claimed {
                     Ok(claimed) => {
-                        if !started {
+                        if taken == 0 {
                             self.lease.claimed(asked_at);
                         }
-                        started = true;
+                        taken += 1;
                         measure::begins(&claimed, now);
                         self.start(claimed);
                     }
@@ -56,10 +96,13 @@ impl Worker {
                     Err(conflict) => tracing::debug!(%conflict, "a lane was not taken"),
                 }
             }
-            if !started {
-                return Ok(());
-            }
         }
+        failure.map_or(Ok(()), Err)?;
+        Ok(match taken {
+            0 => Taken::Nothing,
+            _ if are_held => Taken::All,
+            _ => Taken::Some,
+        })
     }
 
     /// An errand looks past everything that is not its own.
@@ -203,6 +246,13 @@ impl Worker {
         let task = self.tasks.spawn(task);
         self.in_flight.is_done_by(task.id(), holder, epoch);
     }
+}
+
+/// Whether there may be more than was found.
+fn is_cut(queues: &[LaneQueue], limits: LaneLimits) -> bool {
+    let is_other = |queue: &&LaneQueue| queue.delivery.is_some() || queue.turn.is_some();
+    let others = queues.iter().filter(is_other).count();
+    others >= limits.others || (limits.runs == BATCH && queues.len() - others >= BATCH)
 }
 
 fn take_one(free: &mut usize) -> bool {

@@ -13,7 +13,7 @@ use crate::{
 };
 
 use super::{
-    HousekeepingError, JobsChange, JobsCopy, LONGEST_SLEEP, Services, Worker,
+    HousekeepingError, JobsChange, JobsCopy, LONGEST_SLEEP, Next, Services, Worker,
     absorb::Joined,
     apply_copy,
     housekeeping::{Chore, Housekeeping},
@@ -144,8 +144,9 @@ impl Worker {
         let mut seen = self.store.change_token().await.ok();
         while !stop.drain.is_cancelled() && !stop.now.is_cancelled() {
             self.pulse.beat(self.clock.elapsed());
-            let next = self.step().await;
+            let next = self.step_on().await;
             self.listen().await;
+            let is_idle = !matches!(next, Ok(Next::Now));
             let sleep = self.sleep_after(next);
             let (clock, store) = (self.clock.clone(), self.store.clone());
             // Nothing is written inside the select: a branch that loses is dropped where it stands.
@@ -155,10 +156,11 @@ impl Worker {
                 // A file is applied by a clock that is believed.
                 Some(request) = requests.recv(), if !self.guard.doubts() => Woken::ByRequest(request),
                 Some(chore) = chores.recv() => Woken::ByChore(chore),
-                Some(joined) = self.tasks.join_next_with_id() => Woken::ByTask(joined),
+                () = std::future::ready(()), if !is_idle => Woken::ToLook,
+                Some(joined) = self.tasks.join_next_with_id(), if is_idle => Woken::ByTask(joined),
                 answered = self.listening.next() => Woken::ByPoll(answered),
-                () = clock.sleep(sleep) => Woken::ToLook,
-                () = changed(store.as_ref(), &mut seen) => Woken::ToLook,
+                () = clock.sleep(sleep), if is_idle => Woken::ToLook,
+                () = changed(store.as_ref(), &mut seen), if is_idle => Woken::ToLook,
                 () = self.lease.changed() => Woken::ToLook,
             };
             match woken {
@@ -180,9 +182,13 @@ impl Worker {
     }
 
     /// How long the loop may sleep: until the next instant, at most [`LONGEST_SLEEP`].
-    fn sleep_after(&self, next: Result<Option<Timestamp>, StoreError>) -> Duration {
+    fn sleep_after(&self, next: Result<Next, StoreError>) -> Duration {
         match next {
-            Ok(next) => {
+            Ok(Next::Now) => {
+                self.trouble.is_over();
+                Duration::ZERO
+            }
+            Ok(Next::At(next)) => {
                 self.trouble.is_over();
                 let now = self.clock.now();
                 let wait = next.map_or(LONGEST_SLEEP, |next| next.duration_since(now));

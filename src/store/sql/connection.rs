@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use sqlx::{
-    ColumnIndex, ConnectOptions, Connection, Sqlite, SqliteConnection, SqlitePool, Transaction,
+    AssertSqlSafe, ColumnIndex, ConnectOptions, Connection, SqlSafeStr, SqlStr, Sqlite,
+    SqliteConnection, SqlitePool, Transaction,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
 };
 #[cfg(feature = "postgres")]
@@ -15,7 +16,7 @@ use sqlx::{
 
 #[cfg(feature = "postgres")]
 use super::nul;
-use super::statement::{Bound, Query, Statement};
+use super::statement::{Bound, Query, Statement, Words};
 
 /// A connection, or a snapshot that readers see.
 #[derive(Debug)]
@@ -80,6 +81,15 @@ impl Conn {
         }
     }
 
+    /// Whether it is SQLite's.
+    pub(super) fn is_sqlite(&self) -> bool {
+        match self {
+            Self::Sqlite(_) | Self::SqliteSnapshot(_) => true,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) | Self::PostgresSnapshot(_) => false,
+        }
+    }
+
     /// Begins a transaction that writes: no other does until it has ended.
     pub(super) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         self.raw(BEGIN).await
@@ -115,7 +125,9 @@ impl Conn {
     async fn raw(&mut self, statement: Statement) -> Result<(), sqlx::Error> {
         match self.driver() {
             Driver::Sqlite(conn) => {
-                sqlx::raw_sql(statement.sqlite).execute(conn).await?;
+                sqlx::raw_sql(AssertSqlSafe(statement.sqlite()))
+                    .execute(conn)
+                    .await?;
             }
             #[cfg(feature = "postgres")]
             Driver::Postgres(conn) => {
@@ -310,11 +322,17 @@ fn rows<R: Into<Row>>(found: Vec<R>) -> Vec<Row> {
 }
 
 fn sqlite(query: Query) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
-    let begun = sqlx::query(query.statement.sqlite);
+    let words = match query.statement.sqlite {
+        Words::Fixed(words) => SqlStr::from_static(words),
+        Words::Around(rows) => {
+            let width = rows.width_for(query.bound.len());
+            AssertSqlSafe(rows.words(width)).into_sql_str()
+        }
+    };
     query
         .bound
         .into_iter()
-        .fold(begun, |query, value| match value {
+        .fold(sqlx::query(words), |query, value| match value {
             Bound::Number(value) => query.bind(value),
             Bound::Text(value) => query.bind(value),
             Bound::Json(json) => query.bind(json),

@@ -17,7 +17,7 @@ use super::{
     connection::Conn,
     failure::Fallible,
     rows::{rows_for, text_instant, write_rows},
-    statement::{Statement, over_numbers, over_rows, over_texts, query_scalar},
+    statement::{RowSet, Statement, over_numbers, over_rows, over_texts, query_scalar},
 };
 
 const NEWEST_GENERATIONS: Statement = over_texts!(
@@ -54,6 +54,32 @@ FROM",
     "WHERE ctx_sessions.session_id = x.session_id"
 );
 
+const ENTRY_COLUMNS: &[&str] = &[
+    "id",
+    "session_id",
+    "seq",
+    "role",
+    "message",
+    "content_kind",
+    "created_at",
+    "trigger_source",
+    "is_automated",
+    "sender_display",
+    "sender_id_raw",
+    "visibility",
+    "chat_key",
+    "channel_message_id",
+    "shown_at",
+    "origin",
+    "posted_by_job",
+    "posting_note",
+    "turn_id",
+    "run_id",
+    "attempt",
+    "idempotency_key",
+    "raw_entry",
+];
+
 macro_rules! insert_entries {
     ($raw_entry:literal) => {
         concat!(
@@ -74,33 +100,11 @@ macro_rules! insert_entries {
 
 // Ids are handed out in memory. In PostgreSQL the column's own sequence follows them, for whoever
 // else writes there.
-const INSERT_ENTRIES: Statement = Statement::of(
-    concat!(
-        "WITH x AS (SELECT ",
-        "value ->> 'id' AS id, ",
-        "value ->> 'session_id' AS session_id, ",
-        "value ->> 'seq' AS seq, ",
-        "value ->> 'role' AS role, ",
-        "value ->> 'message' AS message, ",
-        "value ->> 'content_kind' AS content_kind, ",
-        "value ->> 'created_at' AS created_at, ",
-        "value ->> 'trigger_source' AS trigger_source, ",
-        "value ->> 'is_automated' AS is_automated, ",
-        "value ->> 'sender_display' AS sender_display, ",
-        "value ->> 'sender_id_raw' AS sender_id_raw, ",
-        "value ->> 'visibility' AS visibility, ",
-        "value ->> 'chat_key' AS chat_key, ",
-        "value ->> 'channel_message_id' AS channel_message_id, ",
-        "value ->> 'shown_at' AS shown_at, ",
-        "value ->> 'origin' AS origin, ",
-        "value ->> 'posted_by_job' AS posted_by_job, ",
-        "value ->> 'posting_note' AS posting_note, ",
-        "value ->> 'turn_id' AS turn_id, ",
-        "value ->> 'run_id' AS run_id, ",
-        "value ->> 'attempt' AS attempt, ",
-        "value ->> 'idempotency_key' AS idempotency_key, ",
-        "value ->> 'raw_entry' AS raw_entry FROM json_each($1)) ",
-        insert_entries!("x.raw_entry")
+const INSERT_ENTRIES: Statement = Statement::over(
+    RowSet::new(
+        ENTRY_COLUMNS,
+        "WITH x AS (SELECT * FROM",
+        concat!(") ", insert_entries!("x.raw_entry")),
     ),
     concat!(
         "WITH x AS (SELECT * FROM json_to_recordset($1::json) AS x (",

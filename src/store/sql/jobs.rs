@@ -13,9 +13,9 @@ use crate::{
 
 use super::{
     connection::{Conn, Pool, Row},
-    failure::Fallible,
-    rows::{Columns, limit, micros, write_rows},
-    statement::{Statement, over_rows, query},
+    failure::{Failure, Fallible},
+    rows::{Columns, limit, micros, set, write_rows},
+    statement::{Statement, over_rows, over_texts, query, query_scalar},
 };
 
 macro_rules! jobs {
@@ -107,14 +107,19 @@ const NEXT_WAKE: Statement = Statement::common(
 SELECT min(wake_at) AS wake_at FROM jobs WHERE wake_at IS NOT NULL AND removed_at IS NULL",
 );
 
-const DIGESTS: Statement =
-    Statement::common("SELECT job_id, source, digest FROM jobs WHERE removed_at IS NULL");
+// One row for all jobs: a worker that starts reads a hundred thousand of them.
+const DIGESTS: Statement = Statement::of(
+    "\
+SELECT json_group_array(json_array(job_id, source, digest)) FROM jobs WHERE removed_at IS NULL",
+    "\
+SELECT coalesce(json_agg(json_build_array(job_id, source, digest)), '[]')::text
+FROM jobs WHERE removed_at IS NULL",
+);
 
-const REMOVE_CHATS: Statement = over_rows!(
-    [session_key text]
+const REMOVE_CHATS: Statement = over_texts!(
     "\
 UPDATE chats SET removed_at = $2 WHERE removed_at IS NULL
-  AND session_key NOT IN (SELECT x.session_key FROM",
+  AND session_key NOT IN (SELECT x.id FROM",
     ")"
 );
 
@@ -194,13 +199,15 @@ pub(super) async fn all(pool: &Pool) -> Fallible<Vec<StoredJob>> {
 }
 
 pub(super) async fn digests(pool: &Pool) -> Fallible<Vec<JobDigest>> {
-    let rows = query(DIGESTS).fetch_all(pool).await?;
-    let digests = rows.iter().map(|row| {
-        let row = Columns::of(row, "jobs", "job_id");
+    let rows: String = query_scalar(DIGESTS).fetch_one(pool).await?;
+    let rows: Vec<[String; 3]> = serde_json::from_str(&rows)?;
+    let digests = rows.into_iter().map(|[job_id, source, digest]| {
+        let bad = |column, found: &str| Failure::corrupt("jobs", &job_id, column, found);
+        let source = JobSource::from_stored(&source).ok_or_else(|| bad("source", &source))?;
         Ok(JobDigest {
-            job_id: row.word("job_id", |id| JobId::new(id).ok())?,
-            source: row.word("source", JobSource::from_stored)?,
-            digest: row.get("digest")?,
+            job_id: JobId::new(&*job_id).map_err(|_| bad("job_id", &job_id))?,
+            source,
+            digest,
         })
     });
     digests.collect()
@@ -249,9 +256,8 @@ pub(super) async fn set_chats(conn: &mut Conn, chats: &[Chat], now: Timestamp) -
             agent: chat.agent.as_str(),
         });
     }
-    let removal = query(REMOVE_CHATS)
-        .bind(serde_json::to_string(&rows)?)
-        .bind(micros(now));
+    let keys: Vec<_> = rows.iter().map(|row| &row.session_key).collect();
+    let removal = set(REMOVE_CHATS, &keys)?.bind(micros(now));
     removal.execute(&mut *conn).await?;
     query(SET_ASIDE).execute(&mut *conn).await?;
     write_rows(conn, UPSERT_CHATS, &rows).await

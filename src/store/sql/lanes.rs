@@ -89,13 +89,18 @@ ORDER BY ",
 
 pub(in crate::store) const QUEUES: Statement = Statement::of(queues!("min"), queues!("least"));
 
-const NEXT_INSTANT: Statement = Statement::common(
+// In the order of `idx_runs_next`, of which only the first entry is read.
+pub(in crate::store) const NEXT_INSTANT: Statement = Statement::common(
     "\
 SELECT min(at) AS at FROM (
   SELECT min(next_attempt_at) AS at FROM outbox_parts
   WHERE state IN ('pending', 'sending') AND resolution IS NULL AND next_attempt_at > $1
   UNION ALL
-  SELECT min(due_at) FROM runs WHERE state = 'queued' AND due_at > $1
+  SELECT min(due_at) FROM runs
+  WHERE state = 'queued' AND (cause = 'catch-up') = FALSE AND due_at > $1
+  UNION ALL
+  SELECT min(due_at) FROM runs
+  WHERE state = 'queued' AND (cause = 'catch-up') = TRUE AND due_at > $1
 ) AS instants",
 );
 

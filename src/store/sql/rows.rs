@@ -1,12 +1,13 @@
-//! Rows in and out: sets of rows go in as one JSON array, columns come out checked.
+//! Rows in and out: sets of rows go in as a whole, columns come out checked.
 
 use jiff::{Timestamp, civil, tz::TimeZone};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    bind::values,
     connection::{Column, Conn, Row},
     failure::{Failure, Fallible},
-    statement::{Bound, Query, Statement, query},
+    statement::{Bound, Query, ROWS_AT_ONCE, Statement, Words, query},
 };
 
 /// An item of a batch with the instant at which its caller asked.
@@ -16,33 +17,53 @@ pub(super) struct At<T> {
     pub(super) now: Timestamp,
 }
 
-/// Performs one statement for a whole set of rows, which it reads from `$1`.
+/// Performs a statement for a whole set of rows.
 pub(super) async fn write_rows<R: Serialize>(
     conn: &mut Conn,
     statement: Statement,
     rows: &[R],
 ) -> Fallible<()> {
-    if !rows.is_empty() {
-        set(statement, rows)?.execute(&mut *conn).await?;
+    for query in over(conn, statement, rows)? {
+        query.execute(&mut *conn).await?;
     }
     Ok(())
 }
 
-/// Reads what one statement finds for a whole set of rows in `$1`.
+/// Reads what a statement finds for a whole set of rows.
 pub(super) async fn rows_for<R: Serialize>(
     conn: &mut Conn,
     statement: Statement,
     rows: &[R],
 ) -> Fallible<Vec<Row>> {
+    let mut found = Vec::new();
+    for query in over(conn, statement, rows)? {
+        found.extend(query.fetch_all(&mut *conn).await?);
+    }
+    Ok(found)
+}
+
+/// The statements, one after the other, that are the statement over all of these rows.
+fn over<R: Serialize>(conn: &Conn, statement: Statement, rows: &[R]) -> Fallible<Vec<Query>> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(set(statement, rows)?.fetch_all(&mut *conn).await?)
+    let columns = match statement.sqlite {
+        Words::Around(set) if conn.is_sqlite() => set.columns,
+        Words::Around(_) | Words::Fixed(_) => return Ok(vec![set(statement, rows)?]),
+    };
+    let mut queries = Vec::with_capacity(rows.len().div_ceil(ROWS_AT_ONCE));
+    for (n, rows) in rows.chunks(ROWS_AT_ONCE).enumerate() {
+        queries.push(Query {
+            statement,
+            bound: values(columns, rows, n * ROWS_AT_ONCE)?,
+        });
+    }
+    Ok(queries)
 }
 
-/// Begins a query whose `$1` is a set of rows.
-pub(super) fn set<R: Serialize>(statement: Statement, rows: &[R]) -> Fallible<Query> {
-    let json = serde_json::to_string(rows)?;
+/// Begins a query whose `$1` is a set of ids.
+pub(super) fn set<R: Serialize>(statement: Statement, ids: &[R]) -> Fallible<Query> {
+    let json = serde_json::to_string(ids)?;
     Ok(query(statement).bind(Bound::Json(json)))
 }
 

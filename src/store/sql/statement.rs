@@ -3,16 +3,76 @@
 //! The two stores differ in their SQL alone: what is loaded, decided and written is code that they
 //! share, so a statement that needs two wordings has them side by side.
 
-use std::marker::PhantomData;
+use std::{borrow::Cow, marker::PhantomData};
 
 use super::connection::{Column, Row, Target};
 
 /// One statement. Where the databases agree on its words it has one wording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement {
-    pub(in crate::store) sqlite: &'static str,
+    pub(super) sqlite: Words,
     #[cfg(feature = "postgres")]
     pub(super) postgres: &'static str,
+}
+
+/// What SQLite is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Words {
+    /// These words. A set of ids is one JSON array.
+    Fixed(&'static str),
+    /// A set of rows stands between these words, bound value by value: SQLite reads a JSON array of
+    /// rows again for each of their columns.
+    Around(RowSet),
+}
+
+/// For how many rows statements are made. A larger set is several statements.
+const WIDTHS: [usize; 3] = [1, 16, ROWS_AT_ONCE];
+/// The largest of these.
+pub(super) const ROWS_AT_ONCE: usize = 128;
+
+/// A set of rows, as SQLite is given it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowSet {
+    pub(super) columns: &'static [&'static str],
+    before: &'static str,
+    after: &'static str,
+}
+
+impl RowSet {
+    pub(super) const fn new(
+        columns: &'static [&'static str],
+        before: &'static str,
+        after: &'static str,
+    ) -> Self {
+        Self {
+            columns,
+            before,
+            after,
+        }
+    }
+
+    /// For how many rows the statement is that binds so many values.
+    pub(super) fn width_for(&self, values: usize) -> usize {
+        let rows = values / (self.columns.len() + 1);
+        let fits = WIDTHS.into_iter().find(|width| rows <= *width);
+        fits.unwrap_or(rows)
+    }
+
+    /// The statement for so many rows. A row's place is bound last; a row without is left out, so
+    /// that few widths, each prepared once, do for all sets.
+    pub(super) fn words(&self, rows: usize) -> String {
+        let names = self.columns.iter().chain(&["place"]).enumerate();
+        let names = names.map(|(n, name)| format!("column{} AS {name}", n + 1));
+        let names: Vec<_> = names.collect();
+        let row = format!("({}?)", "?,".repeat(self.columns.len()));
+        let (before, after) = (self.before, self.after);
+        let (names, rows) = (names.join(", "), vec![row; rows].join(","));
+        let place = self.columns.len() + 1;
+        format!(
+            "{before} (SELECT {names} FROM (VALUES {rows}) WHERE column{place} IS NOT NULL) AS x \
+             {after}"
+        )
+    }
 }
 
 impl Statement {
@@ -32,24 +92,41 @@ impl Statement {
         #[cfg(not(feature = "postgres"))]
         let _ = postgres;
         Self {
-            sqlite,
+            sqlite: Words::Fixed(sqlite),
             #[cfg(feature = "postgres")]
             postgres,
         }
     }
+
+    /// A statement over a set of rows, which PostgreSQL reads from one JSON array.
+    pub(super) const fn over(rows: RowSet, postgres: &'static str) -> Self {
+        #[cfg(not(feature = "postgres"))]
+        let _ = postgres;
+        Self {
+            sqlite: Words::Around(rows),
+            #[cfg(feature = "postgres")]
+            postgres,
+        }
+    }
+
+    /// What SQLite is told, of one row where it is over rows.
+    pub(in crate::store) fn sqlite(&self) -> Cow<'static, str> {
+        match self.sqlite {
+            Words::Fixed(words) => Cow::Borrowed(words),
+            Words::Around(rows) => Cow::Owned(rows.words(1)),
+        }
+    }
 }
 
-/// A statement over a set of rows `x`, bound as one JSON array to `$1`: the columns with their types,
-/// and the words before and after the set. `x.place` is a row's place in the array.
+/// A statement over a set of rows `x`: the columns with their types, and the words before and after
+/// the set. `x.place` is a row's place in it. A large set is several statements, one after the other.
 macro_rules! over_rows {
     ([$($column:ident $type:ident),+ $(,)?] $before:literal, $after:literal) => {
-        $crate::store::sql::statement::Statement::of(
-            concat!(
+        $crate::store::sql::statement::Statement::over(
+            $crate::store::sql::statement::RowSet::new(
+                &[$(stringify!($column)),+],
                 $before,
-                " (SELECT ",
-                $("value ->> '", stringify!($column), "' AS ", stringify!($column), ", ",)+
-                "key AS place FROM json_each($1)) AS x ",
-                $after
+                $after,
             ),
             concat!(
                 $before,

@@ -26,7 +26,7 @@ async fn database(directory: &Path) -> SqlitePool {
 }
 
 async fn plan(pool: &SqlitePool, statement: Statement) -> Vec<String> {
-    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", statement.sqlite));
+    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", statement.sqlite()));
     let rows = sqlx::query(explain).fetch_all(pool).await.unwrap();
     rows.iter().map(|row| row.get("detail")).collect()
 }
@@ -71,6 +71,9 @@ async fn hot_selects_use_their_indexes() {
         Vec::<String>::new(),
         "{waiting:#?}"
     );
+    let next = plan(&pool, lanes::NEXT_INSTANT).await;
+    let by_due = |step: &&String| step.contains("INDEX idx_runs_next (<expr>=? AND due_at>?)");
+    assert_eq!(next.iter().filter(by_due).count(), 2, "{next:#?}");
     let queues = plan(&pool, lanes::QUEUES).await;
     for index in [
         "idx_outbox_parts_open",
@@ -129,7 +132,7 @@ async fn steps(pool: &SqlitePool, session: &str, limit: i64) -> (u64, usize) {
             counted.fetch_add(1, Ordering::Relaxed);
             true
         });
-    let rows = sqlx::query(readings::RECALL.sqlite)
+    let rows = sqlx::query(AssertSqlSafe(readings::RECALL.sqlite()))
         .bind(session)
         .bind(limit)
         .fetch_all(&mut *conn)

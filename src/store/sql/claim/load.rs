@@ -1,13 +1,13 @@
 //! What a batch of claims asks for, and what its holders are given.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     ids::{
         Epoch, IdempotencyKey, JobId, MessageId, OccurrenceId, PartId, RequestId, RunId,
         SessionKey, TurnId,
     },
-    job::Late,
+    job::{Job, Late},
     message::{Origin, PartState},
     occurrence::{Cause, OccurrenceRef, Slot},
     policy::{
@@ -15,7 +15,8 @@ use crate::{
         outbox::{LateRule, PartView},
     },
     store::{
-        Claimed, ClaimedPart, ClaimedRun, ClaimedTurn, Conflict, LateNotice, PostedBy,
+        Claimed, ClaimedPart, ClaimedRun, ClaimedTurn, Conflict, JobSource, LateNotice, PostedBy,
+        StoredJob,
         sql::{
             connection::{Conn, Row},
             failure::Fallible,
@@ -34,12 +35,15 @@ use super::Found;
 pub(in crate::store::sql) const CLAIMED_RUNS: Statement = over_numbers!(
     "\
 SELECT r.run_id, r.state, r.due_at, r.epoch, r.attempts, r.context, r.cause, r.lane, r.job_id,
-  o.occurrence_id, o.incarnation, o.kind, o.request_id, o.slot, o.nominal_at, o.destination, d.definition
+  o.occurrence_id, o.incarnation, o.kind, o.request_id, o.slot, o.nominal_at, o.destination, d.definition,
+  j.revision, j.version, j.source, j.state AS job_state, j.first_seen_at, j.wake_at
 FROM",
     "\
 JOIN runs AS r ON r.run_id = x.id
 JOIN occurrences AS o ON o.occurrence_id = r.occurrence_id
-JOIN definitions AS d ON d.digest = o.digest"
+JOIN definitions AS d ON d.digest = o.digest
+LEFT JOIN jobs AS j ON j.job_id = o.job_id AND j.incarnation = o.incarnation AND j.digest = o.digest
+  AND j.removed_at IS NULL"
 );
 
 const TURNS: Statement = over_numbers!(
@@ -205,11 +209,13 @@ async fn rows_of(conn: &mut Conn, statement: Statement, ids: BTreeSet<i64>) -> F
 /// A run as it is stored: the epoch and attempt are those of the last claim.
 pub(in crate::store::sql) fn claimed_run(row: &Row) -> Fallible<ClaimedRun> {
     let row = Columns::of(row, "runs", "run_id");
+    let job: Job = row.json("definition")?;
     Ok(ClaimedRun {
+        stored_job: stored_job(&row, &job)?.map(Arc::new),
         run_id: RunId(row.get("run_id")?),
         epoch: Epoch(row.get("epoch")?),
         attempt: row.count("attempts")?,
-        job: row.json("definition")?,
+        job,
         incarnation: row.get("incarnation")?,
         occurrence: occurrence_of(&row)?,
         occurrence_id: OccurrenceId(row.get("occurrence_id")?),
@@ -219,6 +225,24 @@ pub(in crate::store::sql) fn claimed_run(row: &Row) -> Fallible<ClaimedRun> {
         destination: row.json_or_none("destination")?,
         context: row.get("context")?,
     })
+}
+
+/// The run's job, where it has this definition still.
+fn stored_job(row: &Columns<'_>, job: &Job) -> Fallible<Option<StoredJob>> {
+    let Some(version) = row.get::<Option<i64>>("version")? else {
+        return Ok(None);
+    };
+    Ok(Some(StoredJob {
+        job: job.clone(),
+        incarnation: row.get("incarnation")?,
+        revision: row.get("revision")?,
+        version,
+        source: row.word("source", JobSource::from_stored)?,
+        state: row.json("job_state")?,
+        first_seen_at: row.instant("first_seen_at")?,
+        wake_at: row.instant_or_none("wake_at")?,
+        removed_at: None,
+    }))
 }
 
 fn occurrence_of(row: &Columns<'_>) -> Fallible<OccurrenceRef> {

@@ -225,6 +225,9 @@ impl Loaded {
                 lane: row.try_get("lane")?,
                 run,
             };
+            if let Some(run) = &occurrence.run {
+                self.runs.insert(run.id, run.clone());
+            }
             let n: i64 = row.try_get("n")?;
             if let Some(key) = usize::try_from(n).ok().and_then(|n| keys.get(n)) {
                 self.occurrences.insert(key.clone(), occurrence);
@@ -237,7 +240,9 @@ impl Loaded {
         let ends = items
             .iter()
             .filter_map(|item| item.item.attempt_end.as_ref());
-        let ids: Vec<i64> = ends.map(|end| end.run_id.0).collect();
+        let ids = ends.map(|end| end.run_id.0);
+        // Nearly all of them were loaded with their occurrences.
+        let ids: Vec<i64> = ids.filter(|id| !self.runs.contains_key(id)).collect();
         for row in rows_for(conn, RUNS, &ids).await? {
             let run = RunRow {
                 id: row.try_get("run_id")?,

@@ -20,7 +20,7 @@ use crate::{
 use super::{
     draft::Draft,
     load::{JobRow, Loaded},
-    tables::{Change, DefinitionRow, JobChange},
+    tables::{Change, DefinitionRow, JobChange, KeptJob},
 };
 
 /// What one item writes and says, or why it does not.
@@ -122,7 +122,12 @@ fn target(
         }
     }
     plan_stretch(&mut change, item, &after, now);
-    change.jobs.push(JobChange::new(item, after)?);
+    match &item.target {
+        Target::Keep { .. } => change.kept_jobs.push(KeptJob::new(item, after.version)?),
+        Target::Create { .. } | Target::Redefine { .. } | Target::Remove { .. } => {
+            change.jobs.push(JobChange::new(item, after)?);
+        }
+    }
     Ok(Ok((change, present)))
 }
 

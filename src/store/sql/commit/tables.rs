@@ -49,6 +49,15 @@ ON CONFLICT (job_id) DO UPDATE SET incarnation = excluded.incarnation, revision 
   removed_at = excluded.removed_at"
 );
 
+// Nearly every decision leaves the definition as it is, and need not look it up.
+const KEPT_JOBS: Statement = over_rows!(
+    [job_id text, version bigint, state text, wake_at bigint]
+    "\
+UPDATE jobs SET version = x.version, state = x.state, wake_at = x.wake_at
+FROM",
+    "WHERE jobs.job_id = x.job_id"
+);
+
 const NEW_OCCURRENCES: Statement = over_rows!(
     [
         occurrence_id bigint, job_id text, incarnation bigint, kind text, request_id bigint,
@@ -169,6 +178,26 @@ impl JobChange {
     }
 }
 
+/// A job whose definition stays.
+#[derive(Debug, Serialize)]
+pub(super) struct KeptJob {
+    job_id: String,
+    version: i64,
+    state: String,
+    wake_at: Option<i64>,
+}
+
+impl KeptJob {
+    pub(super) fn new(item: &JobCommit, version: i64) -> Fallible<Self> {
+        Ok(Self {
+            job_id: item.job_id.as_str().to_owned(),
+            version,
+            state: serde_json::to_string(&item.state)?,
+            wake_at: item.wake_at.map(micros),
+        })
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct NewOccurrence {
     pub(super) occurrence_id: i64,
@@ -251,6 +280,7 @@ pub(super) struct AttemptChange {
 pub(super) struct Change {
     pub(super) definitions: Vec<DefinitionRow>,
     pub(super) jobs: Vec<JobChange>,
+    pub(super) kept_jobs: Vec<KeptJob>,
     pub(super) new_occurrences: Vec<NewOccurrence>,
     pub(super) occurrences: Vec<OccurrenceChange>,
     pub(super) ranges: Vec<NewRange>,
@@ -270,6 +300,7 @@ impl Change {
     pub(super) fn add(&mut self, other: Self) {
         self.definitions.extend(other.definitions);
         self.jobs.extend(other.jobs);
+        self.kept_jobs.extend(other.kept_jobs);
         self.new_occurrences.extend(other.new_occurrences);
         self.occurrences.extend(other.occurrences);
         self.ranges.extend(other.ranges);
@@ -285,6 +316,7 @@ impl Change {
     pub(super) async fn write(self, conn: &mut Conn) -> Fallible<()> {
         write_rows(conn, DEFINITIONS, &self.definitions).await?;
         write_rows(conn, JOBS, &self.jobs).await?;
+        write_rows(conn, KEPT_JOBS, &self.kept_jobs).await?;
         stretches::write(conn, &self.stretch_ends, &self.stretches).await?;
         write_rows(conn, NEW_OCCURRENCES, &self.new_occurrences).await?;
         write_rows(conn, OCCURRENCES, &self.occurrences).await?;
