@@ -14,6 +14,10 @@ mod figures;
 mod machine;
 mod service;
 
+/// As the binary has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The figures, by name, with how often each is measured.
 const FIGURES: &[(&str, usize, fn())] = &[
     ("baseline", 3, baseline::measure),
