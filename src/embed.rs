@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +97,8 @@ struct Setup {
     directory: Directory,
     jobs: Vec<Job>,
     bad: Vec<JobId>,
+    /// When the file was last modified, as far as that is known.
+    edited_at: Option<Timestamp>,
     problems: Vec<Problem>,
     services: Services,
     left_out: Vec<String>,
@@ -188,7 +191,7 @@ impl Chatcron {
         }
     }
 
-    fn now(&self) -> jiff::Timestamp {
+    fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 

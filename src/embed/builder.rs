@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::RwLock;
 
 use crate::{
@@ -242,6 +242,9 @@ impl Setup {
         database: &Database,
         clock: &dyn Clock,
     ) -> Result<Self, BuildError> {
+        let edited_at = file
+            .and_then(jobs_file::modified_at)
+            .and_then(|at| Timestamp::try_from(at).ok());
         let (folder, mut file, problems) = match file {
             Some(path) => {
                 let loaded = jobs_file::load_beside(&given.directory, path, clock.now());
@@ -272,6 +275,7 @@ impl Setup {
             directory: file.directory,
             jobs: file.jobs,
             bad,
+            edited_at,
             problems,
             services,
             left_out: wired.left_out,

@@ -122,7 +122,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// [`JobError::Store`] where the store cannot be read.
-    pub async fn list(&self) -> Result<Vec<JobView>, JobError> {
+    pub async fn list(self) -> Result<Vec<JobView>, JobError> {
         let jobs = self.chatcron.store().all_jobs().await?;
         Ok(jobs.into_iter().map(|stored| self.view(stored)).collect())
     }
@@ -131,7 +131,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// [`JobError::UnknownJob`], with the id that is most like the one that was given.
-    pub async fn get(&self, id: &str) -> Result<JobView, JobError> {
+    pub async fn get(self, id: &str) -> Result<JobView, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         Ok(self.view(control.job(id).await?))
@@ -142,7 +142,7 @@ impl Jobs<'_> {
     /// # Errors
     /// [`JobError::Exists`] where the id is taken, [`JobError::Invalid`] and its like for what is
     /// wrong with the job.
-    pub async fn create(&self, job: impl Into<NewJob>, creator: &str) -> Result<JobView, JobError> {
+    pub async fn create(self, job: impl Into<NewJob>, creator: &str) -> Result<JobView, JobError> {
         let setup = self.chatcron.setup().await;
         let now = self.chatcron.now();
         let job = job.into().read(&setup.directory, now)?;
@@ -159,7 +159,7 @@ impl Jobs<'_> {
     /// [`JobError::StaleRevision`] where it has another one, [`JobError::DefinedInFile`], and
     /// whatever is wrong with the job.
     pub async fn update(
-        &self,
+        self,
         job: impl Into<NewJob>,
         revision: Option<i64>,
     ) -> Result<JobView, JobError> {
@@ -176,7 +176,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// As [`Jobs::update`].
-    pub async fn delete(&self, id: &str, revision: Option<i64>) -> Result<(), JobError> {
+    pub async fn delete(self, id: &str, revision: Option<i64>) -> Result<(), JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         let job_id = control.job(id).await?.job.id;
@@ -189,7 +189,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// [`JobError::UnknownJob`], and whatever keeps it from being done.
-    pub async fn pause(&self, id: &str, reason: &str) -> Result<JobView, JobError> {
+    pub async fn pause(self, id: &str, reason: &str) -> Result<JobView, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         control.pause(id, reason, self.chatcron.now()).await?;
@@ -202,7 +202,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// As [`Jobs::pause`].
-    pub async fn resume(&self, id: &str) -> Result<JobView, JobError> {
+    pub async fn resume(self, id: &str) -> Result<JobView, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         control.resume(id, self.chatcron.now()).await?;
@@ -215,7 +215,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// [`JobError::Refused`] while a run of it is active, or where it is off.
-    pub async fn trigger(&self, id: &str) -> Result<RunId, JobError> {
+    pub async fn trigger(self, id: &str) -> Result<RunId, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         let run_id = control.trigger(id, self.chatcron.now()).await?;
@@ -228,7 +228,7 @@ impl Jobs<'_> {
     ///
     /// # Errors
     /// [`JobError::Backfill`] where the stretch is empty or too long.
-    pub async fn backfill(&self, id: &str, stretch: Stretch) -> Result<Vec<PastSlot>, JobError> {
+    pub async fn backfill(self, id: &str, stretch: Stretch) -> Result<Vec<PastSlot>, JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
         let slots = control.backfill(id, stretch, self.chatcron.now()).await?;
@@ -241,7 +241,7 @@ impl Jobs<'_> {
     /// # Errors
     /// As there.
     pub async fn preview_backfill(
-        &self,
+        self,
         id: &str,
         stretch: Stretch,
     ) -> Result<Vec<PastSlot>, JobError> {

@@ -211,7 +211,7 @@ impl Outbound<'_> {
     /// # Errors
     /// [`SendError::OtherMessage`] where the key was used for another message, and whatever is wrong
     /// with the message.
-    pub async fn send(&self, message: OutboundMessage) -> Result<Accepted, SendError> {
+    pub async fn send(self, message: OutboundMessage) -> Result<Accepted, SendError> {
         let length = message.key.len();
         if length == 0 || length > KEY_MAX {
             return Err(SendError::Key { found: length });
@@ -263,7 +263,7 @@ impl Outbound<'_> {
 
     /// Where it goes, and whose words go there where nobody says.
     async fn destination(
-        &self,
+        self,
         message: &OutboundMessage,
     ) -> Result<(Destination, AgentName), SendError> {
         match &message.to {

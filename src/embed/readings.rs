@@ -39,7 +39,7 @@ impl Runs<'_> {
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read.
-    pub async fn list(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+    pub async fn list(self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
         self.chatcron.store().runs(filter).await
     }
 
@@ -47,7 +47,7 @@ impl Runs<'_> {
     ///
     /// # Errors
     /// As [`Runs::list`].
-    pub async fn skipped(&self, filter: &RunFilter) -> Result<Vec<RangeRow>, StoreError> {
+    pub async fn skipped(self, filter: &RunFilter) -> Result<Vec<RangeRow>, StoreError> {
         self.chatcron.store().ranges(filter).await
     }
 
@@ -55,7 +55,7 @@ impl Runs<'_> {
     ///
     /// # Errors
     /// As [`Runs::list`].
-    pub async fn get(&self, id: RunId) -> Result<Option<RunDetail>, StoreError> {
+    pub async fn get(self, id: RunId) -> Result<Option<RunDetail>, StoreError> {
         let store = self.chatcron.store();
         let filter = RunFilter {
             run_id: Some(id),
@@ -96,7 +96,7 @@ impl Transcripts<'_> {
     ///
     /// # Errors
     /// [`ReadError::UnknownChat`], with the names that there are.
-    pub async fn of_chat(&self, chat: &str, window: WindowOf) -> Result<Vec<Entry>, ReadError> {
+    pub async fn of_chat(self, chat: &str, window: WindowOf) -> Result<Vec<Entry>, ReadError> {
         let chat = self.chatcron.chat(chat).await?;
         let store = self.chatcron.store();
         Ok(store.transcript(&chat.session_key(), window).await?)
@@ -109,7 +109,7 @@ impl Transcripts<'_> {
     /// # Errors
     /// [`ReadError::UnknownChat`] where a log is of no chat.
     pub async fn verify(
-        &self,
+        self,
         logs: &BTreeMap<String, Vec<ShownLine>>,
     ) -> Result<Report, ReadError> {
         for chat in logs.keys() {
@@ -133,7 +133,7 @@ impl Transcripts<'_> {
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read.
-    pub async fn turn(&self, id: TurnId) -> Result<Option<TurnRow>, StoreError> {
+    pub async fn turn(self, id: TurnId) -> Result<Option<TurnRow>, StoreError> {
         self.chatcron.store().turn(id).await
     }
 }
@@ -149,7 +149,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read.
-    pub async fn list(&self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError> {
+    pub async fn list(self, scope: OutboxScope) -> Result<Vec<OutboxRow>, StoreError> {
         self.chatcron.store().outbox(scope).await
     }
 
@@ -157,7 +157,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// [`ReadError::UnknownChat`], with the names that there are.
-    pub async fn shown_in(&self, chat: &str) -> Result<Vec<OutboxRow>, ReadError> {
+    pub async fn shown_in(self, chat: &str) -> Result<Vec<OutboxRow>, ReadError> {
         let chat = self.chatcron.chat(chat).await?;
         Ok(self
             .chatcron
@@ -170,7 +170,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// [`StoreError::NoSuchPart`] and [`StoreError::WrongPartState`] say what is accepted.
-    pub async fn resolve(&self, part: PartId, word: Resolution) -> Result<(), StoreError> {
+    pub async fn resolve(self, part: PartId, word: Resolution) -> Result<(), StoreError> {
         let now = self.chatcron.now();
         self.chatcron.store().resolve_part(part, word, now).await
     }
@@ -179,7 +179,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// As [`Outbox::resolve`].
-    pub async fn retry(&self, part: PartId) -> Result<(), StoreError> {
+    pub async fn retry(self, part: PartId) -> Result<(), StoreError> {
         let now = self.chatcron.now();
         self.chatcron.store().retry_part(part, now).await
     }
@@ -188,7 +188,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// As [`Outbox::resolve`].
-    pub async fn cancel(&self, part: PartId) -> Result<(), StoreError> {
+    pub async fn cancel(self, part: PartId) -> Result<(), StoreError> {
         let now = self.chatcron.now();
         self.chatcron.store().cancel_part(part, now).await
     }

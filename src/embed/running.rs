@@ -89,7 +89,9 @@ impl Chatcron {
             .with_events(self.inner.events.clone())
             .with_runners(self.inner.runners.clone());
         let source = &self.inner.source;
-        let change = worker.apply_jobs(source, &setup.jobs, &setup.bad).await?;
+        let change = worker
+            .apply_jobs_edited_at(source, &setup.jobs, &setup.bad, setup.edited_at)
+            .await?;
         let trouble = worker.watch_trouble();
         let (handle, requests) = WorkerHandle::new();
         let stop = Stop::default();

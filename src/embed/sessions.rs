@@ -174,7 +174,7 @@ impl Sessions<'_> {
     /// # Errors
     /// [`TurnError::Failed`] where there is no reply.
     pub async fn say(
-        &self,
+        self,
         chat: &str,
         message: impl Into<UserMessage>,
     ) -> Result<Reply, TurnError> {
@@ -187,7 +187,7 @@ impl Sessions<'_> {
     /// # Errors
     /// [`TurnError::UnknownChat`], with the names that there are.
     pub async fn request(
-        &self,
+        self,
         chat: &str,
         message: impl Into<UserMessage>,
     ) -> Result<TurnId, TurnError> {
@@ -202,7 +202,7 @@ impl Sessions<'_> {
     ///
     /// # Errors
     /// [`TurnError::Failed`] where there is no reply.
-    pub async fn reply(&self, turn_id: TurnId) -> Result<Reply, TurnError> {
+    pub async fn reply(self, turn_id: TurnId) -> Result<Reply, TurnError> {
         let mut events = self.chatcron.events();
         loop {
             if let Some(reply) = self.replied(turn_id).await? {
@@ -213,7 +213,7 @@ impl Sessions<'_> {
         }
     }
 
-    async fn replied(&self, turn_id: TurnId) -> Result<Option<Reply>, TurnError> {
+    async fn replied(self, turn_id: TurnId) -> Result<Option<Reply>, TurnError> {
         let store = self.chatcron.store();
         let turn = store.turn(turn_id).await?;
         let turn = turn.ok_or(TurnError::UnknownTurn { turn_id })?;
@@ -239,7 +239,7 @@ impl Sessions<'_> {
     /// [`TurnError::NoWorker`] where no worker of this program runs, and
     /// [`TurnError::AlreadyReceived`] where the message id has a turn already.
     pub async fn begin_turn(
-        &self,
+        self,
         chat: &str,
         message: impl Into<UserMessage>,
     ) -> Result<Turn, TurnError> {
@@ -279,7 +279,7 @@ impl Sessions<'_> {
     ///
     /// # Errors
     /// [`TurnError::UnknownChat`], with the names that there are.
-    pub async fn reset(&self, chat: &str) -> Result<(), TurnError> {
+    pub async fn reset(self, chat: &str) -> Result<(), TurnError> {
         let key = self.chatcron.chat(chat).await?.session_key();
         let now = self.chatcron.now();
         self.chatcron.store().request_reset(&key, now).await?;
@@ -287,7 +287,7 @@ impl Sessions<'_> {
         Ok(())
     }
 
-    async fn inbound(&self, chat: &str, message: UserMessage) -> Result<InboundMessage, TurnError> {
+    async fn inbound(self, chat: &str, message: UserMessage) -> Result<InboundMessage, TurnError> {
         let chat = self.chatcron.chat(chat).await?;
         if let Content::Text(text) = &message.content
             && text.trim().is_empty()

@@ -1,10 +1,9 @@
 //! Reads the jobs file from where it is, with the files that it names.
 
-#[cfg(feature = "cli")]
-use std::time::SystemTime;
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use jiff::Timestamp;
@@ -61,7 +60,6 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 /// When a file was last modified, as far as the file system says.
-#[cfg(feature = "cli")]
 pub(crate) fn modified_at(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|found| found.modified()).ok()
 }
