@@ -4,7 +4,7 @@
 //! conflict fails its own item and nobody else's, and replies leave after COMMIT. A transaction is never held
 //! across an agent or channel call. Adapters are in `store/`.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -138,6 +138,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// A number that changes whenever another connection or process has committed.
     async fn change_token(&self) -> Result<i64, StoreError>;
+
+    /// Waits until the token may have changed, or for so long at most, where nobody tells.
+    async fn await_change(&self, at_most: Duration);
 
     // Jobs and decisions.
 

@@ -4,7 +4,7 @@
 //! what a batch is decided from stays as it was read. Workers hold leases by the server's clock. A connection that is lost is made again, and a
 //! commit of which the answer was lost with it is asked after.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 use tokio::sync::Mutex;
@@ -85,5 +85,9 @@ async fn connect(address: &Address, mode: OpenMode) -> Result<PostgresStore, sql
 impl Backend for Server {
     async fn change_token(&self) -> Fallible<i64> {
         Ok(self.watch.lock().await.token().await?)
+    }
+
+    async fn await_change(&self, at_most: Duration) {
+        self.watch.lock().await.wait(at_most).await;
     }
 }

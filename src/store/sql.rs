@@ -69,6 +69,11 @@ const IDENTITY: Statement = Statement::common("SELECT value FROM facts WHERE nam
 pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     /// A number that changes whenever another connection or process has committed.
     fn change_token(&self) -> impl Future<Output = Fallible<i64>> + Send;
+
+    /// Waits until that may have changed, or for so long at most.
+    fn await_change(&self, at_most: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(at_most)
+    }
 }
 
 /// How a store is opened.
@@ -269,6 +274,10 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn change_token(&self) -> Result<i64, StoreError> {
         self.read(self.backend.change_token().await)
+    }
+
+    async fn await_change(&self, at_most: Duration) {
+        self.backend.await_change(at_most).await;
     }
 
     async fn due_jobs(

@@ -21,7 +21,8 @@ use super::{
     inbound::Answered,
 };
 
-/// How often the worker looks whether a command has written something.
+/// How often the worker looks whether a command or another worker has written something, where
+/// nobody tells.
 const CHANGES_POLL: Duration = Duration::from_millis(500);
 /// How long agents that were asked to stop may take.
 const ABORT_WAIT: Duration = Duration::from_secs(6);
@@ -367,6 +368,6 @@ async fn changed(store: &dyn crate::store::Store, seen: &mut Option<i64>) {
             Ok(token) => *seen = Some(token),
             Err(error) => tracing::debug!(%error, "the change token cannot be read"),
         }
-        tokio::time::sleep(CHANGES_POLL).await;
+        store.await_change(CHANGES_POLL).await;
     }
 }

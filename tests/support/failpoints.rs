@@ -92,6 +92,10 @@ macro_rules! pointed {
     ) => {
         #[async_trait]
         impl Store for PointedStore {
+            async fn await_change(&self, at_most: std::time::Duration) {
+                self.store.await_change(at_most).await;
+            }
+
             $(async fn $read(&self $(, $read_arg: $read_type)*) -> $found {
                 let _entered = self.life.enter().await;
                 let found = self.store.$read($($read_arg),*).await;

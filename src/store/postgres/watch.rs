@@ -1,8 +1,10 @@
 //! Noticing that somebody has committed.
 //!
-//! Every commit that changes something notifies the channel `chatcron`. It is a hint and no more: a
-//! notification that is lost with its connection is made up for by looking again, and a worker looks
+//! Every commit that changes something notifies the channel `chatcron`, so that what one process has
+//! written another takes up at once. It is a hint and no more: a notification that is lost with its connection is made up for by looking again, and a worker looks
 //! at everything every 30 s anyway.
+
+use std::time::Duration;
 
 use sqlx::{
     PgPool,
@@ -12,6 +14,10 @@ use sqlx::{
 use super::address;
 
 const CHANNEL: &str = "chatcron";
+
+/// Notifications that come this soon after one another are one: a busy database wakes nobody for
+/// each commit.
+const TOGETHER: Duration = Duration::from_millis(30);
 
 const LOOK: &str = "SELECT 1";
 
@@ -47,6 +53,22 @@ impl Watch {
         }
         self.listener = Some(listener);
         Ok(self.seen)
+    }
+
+    /// Waits for a notification, or for so long at most.
+    pub(super) async fn wait(&mut self, at_most: Duration) {
+        let Some(listener) = &mut self.listener else {
+            return tokio::time::sleep(at_most).await;
+        };
+        match tokio::time::timeout(at_most, listener.try_recv()).await {
+            Err(_nobody_told) => {}
+            Ok(Ok(Some(_))) => {
+                self.seen += 1;
+                tokio::time::sleep(TOGETHER).await;
+            }
+            // The connection is gone, and nobody knows what was missed.
+            Ok(Ok(None) | Err(_)) => self.listener = None,
+        }
     }
 
     async fn listen(&mut self) -> Result<PgListener, sqlx::Error> {
