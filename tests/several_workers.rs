@@ -193,6 +193,45 @@ async fn no_more_runs_are_under_way_than_may_be_over_all_workers_and_no_chat_is_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_calls_off_what_another_worker_runs_there_and_happens_once() {
+    let (agent, channel) = (TestAgent::echo(), TestChannel::keyed());
+    let jobs =
+        "timezone = \"UTC\"\n[jobs.check]\ndaily = \"13:00\"\nprompt = \"Well?\"\nchat = \"me\"\n";
+    let world = world_or_skip!(jobs, agent, channel);
+    let mut first = world.start().await;
+    let mut second = world.join().await;
+    agent.close();
+    world.clock.set("2026-12-01T13:00:00Z");
+    first.step().await.unwrap();
+    agent.until_asked(1).await;
+    let session = world.session("me");
+    let now = "2026-12-01T13:00:00Z".parse().unwrap();
+    world.store.request_reset(&session, now).await.unwrap();
+    second.step().await.unwrap();
+    first.step().await.unwrap();
+    assert!(world.store.pending_resets().await.unwrap().is_empty());
+    let runs = world.runs().await;
+    assert_eq!(runs[0].state, "cancelled");
+    agent.open();
+    first.until_quiet().await.unwrap();
+    second.until_quiet().await.unwrap();
+    assert!(world.parts().await.is_empty(), "nothing of it is sent");
+    world.say("me", "Hello?").await;
+    second.until_quiet().await.unwrap();
+    let generations = world
+        .entries("me", chatcron::store::WindowOf::Shown)
+        .await
+        .into_iter()
+        .map(|entry| entry.generation);
+    let last = generations.max().unwrap();
+    assert!(
+        last <= 2,
+        "one reset raises one generation, and this is {last}"
+    );
+    world.assert_verified(&channel, &["me"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_workers_at_once_run_each_slot_once() {
     let (agent, channel) = (TestAgent::echo(), TestChannel::keyed());
     let jobs: String = (0..60)
