@@ -1,7 +1,7 @@
 //! The HTTP API: what the commands do, for gateways in other languages.
 //!
 //! Handlers read the store and ask the worker's own doors to change something; shapes are those of
-//! `--json` ([`crate::view`]). The OpenAPI document is made from the handlers.
+//! `--json` (`src/view.rs`). The OpenAPI document is made from the handlers.
 
 #![allow(unused_qualifications, reason = "utoipa's macros write them")]
 

@@ -1,6 +1,6 @@
 //! THE outbound writer: everything a chat will show leaves through here.
 //!
-//! A message is composed into parts ([`compose`]), committed with the state change that caused it,
+//! A message is composed into parts (`compose`), committed with the state change that caused it,
 //! sent when its lane is free ([`Writer::send`], the only caller of `Channel::send`), and becomes
 //! history in the transaction that records the channel's confirmation. [`verify`] compares that
 //! history with what is outside the database.

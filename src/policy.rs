@@ -1,7 +1,7 @@
 //! The job state machine: what an event means for a job, decided without a clock, store or task.
 //!
-//! [`decide`] is total and pure, one job at a time. The worker and the simulator ask the same
-//! functions, so a simulation is a statement about production. [`admit`] says which waiting turns,
+//! `decide` is total and pure, one job at a time. The worker and the simulator ask the same
+//! functions, so a simulation is a statement about production. `admit` says which waiting turns,
 //! runs and deliveries go next; [`outbox`] says what an answer of a channel does to a part.
 
 mod admit;

@@ -7,8 +7,10 @@
 )]
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use chatcron::config;
@@ -179,6 +181,44 @@ fn every_dependency_is_documented_and_no_other() {
         missing.is_empty() && gone.is_empty(),
         "not documented: {missing:?}; documented and gone: {gone:?}"
     );
+}
+
+#[test]
+fn the_packages_of_each_feature_set_are_as_many_as_it_says() {
+    let document = read("docs/dependencies.md");
+    let table = document.split("| features |").nth(1).unwrap();
+    let rows = table
+        .lines()
+        .skip(2)
+        .map_while(|line| line.strip_prefix("| "));
+    let mut counted = 0;
+    for row in rows {
+        let cells: Vec<_> = row.trim_end_matches('|').split('|').collect();
+        let features = cells[0].split('`').nth(1).unwrap_or("");
+        let tree = Command::new(env!("CARGO"))
+            .current_dir(root())
+            .args(["tree", "--locked", "--offline", "--no-default-features"])
+            .args([
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "--features",
+                features,
+            ])
+            .output()
+            .unwrap();
+        assert!(tree.status.success(), "cargo tree of `{features}`");
+        let tree = String::from_utf8(tree.stdout).unwrap();
+        let packages: BTreeSet<_> = tree
+            .lines()
+            .map(|line| line.trim_end_matches(" (*)"))
+            .collect();
+        let said = cells.last().unwrap().trim();
+        assert_eq!(packages.len().to_string(), said, "`{features}`");
+        counted += 1;
+    }
+    assert!(counted > 5, "{counted} feature sets");
 }
 
 #[test]

@@ -233,7 +233,7 @@ impl Sessions<'_> {
     }
 
     /// Begins a turn that the caller runs itself: waits for the chat's lane, and holds it until the
-    /// [`Turn`] has its end. The person's words are in the history when this returns.
+    /// [`Turn`] has its end. Dropping the wait gives the turn up. The person's words are in the history when this returns.
     ///
     /// # Errors
     /// [`TurnError::NoWorker`] where no worker of this program runs, and
@@ -258,11 +258,20 @@ impl Sessions<'_> {
             });
         }
         self.chatcron.look();
-        let lent = tokio::select! {
-            lent = place.lent() => lent,
-            () = gone.cancelled() => None,
-        };
-        lent.map(Turn::new).ok_or(TurnError::Over { turn_id })
+        loop {
+            let lent = tokio::select! {
+                lent = place.lent() => lent,
+                () = gone.cancelled() => None,
+                () = tokio::time::sleep(LOOK_AGAIN) => {
+                    // A reset, or another worker that takes this one for dead, ends it meanwhile.
+                    if self.replied(turn_id).await?.is_none() {
+                        continue;
+                    }
+                    None
+                }
+            };
+            return lent.map(Turn::new).ok_or(TurnError::Over { turn_id });
+        }
     }
 
     /// Takes up turns whose program is gone: those that waited or ran when it died, or that nobody

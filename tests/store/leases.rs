@@ -68,6 +68,25 @@ async fn what_a_living_worker_holds_is_left_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_a_program_runs_is_left_to_the_worker_beside_it_while_that_lives() {
+    let (database, bench) = bench_or_skip!();
+    let second = begin(&bench.store, "2026a", 63).await.id;
+    let token = format!("{}:0", bench.worker.0);
+    let lent = bench
+        .store
+        .request_lent_turn(inbound("1", "hi", None), &token, at(64));
+    let grant = Grant::Turn(lent.await.unwrap());
+    let key = session("1");
+    let refused = claim(&bench, second.into(), grant, &key).await;
+    assert_eq!(refused.unwrap_err(), Conflict::NotNext);
+    end_lease(&database, bench.worker).await;
+    bench.store.take_over(second, at(70)).await.unwrap();
+    // It is dead: the turn is closed, or handed back, by whoever comes first.
+    let claimed = claim(&bench, second.into(), grant, &key).await;
+    assert!(matches!(claimed, Ok(Claimed::Turn(_))), "{claimed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_the_living_takes_over_and_the_dead_one_is_refused_except_for_its_receipt() {
     let (database, bench) = bench_or_skip!();
     let key = session("1");

@@ -51,7 +51,10 @@ const TURNS: Statement = over_numbers!(
 SELECT t.turn_id, t.session_key, t.state, t.attempts, t.text, t.runner, e.trigger_source,
   CASE WHEN e.visibility = 'pending' THEN CAST(e.id AS BIGINT) END AS pending_entry,
   EXISTS (SELECT 1 FROM turns AS u WHERE u.session_key = t.session_key AND u.state = 'waiting'
-    AND u.turn_id < t.turn_id) AS has_older
+    AND u.turn_id < t.turn_id) AS has_older,
+  CASE WHEN t.runner IS NOT NULL THEN (SELECT min(w.worker_id) FROM workers AS w
+    WHERE w.stopped_at IS NULL AND w.lease IS NOT NULL
+      AND t.runner LIKE CAST(w.worker_id AS TEXT) || ':%') END AS runs_beside
 FROM",
     "\
 JOIN turns AS t ON t.turn_id = x.id
@@ -96,6 +99,8 @@ struct TurnCandidate {
     is_waiting: bool,
     has_older: bool,
     pending_entry: Option<i64>,
+    /// The living worker beside which the program runs that waits for the turn.
+    runs_beside: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -159,7 +164,9 @@ impl Candidates {
                 let found = self.turns.get(&id.0);
                 let found = found.filter(|found| found.turn.session_key == *lane);
                 let found = found.ok_or(Conflict::Missing)?;
-                if !found.is_waiting || found.has_older {
+                let worker = item.item.0.worker.0;
+                let is_anothers = found.runs_beside.is_some_and(|beside| beside != worker);
+                if !found.is_waiting || found.has_older || is_anothers {
                     return Err(Conflict::NotNext);
                 }
                 let mut turn = found.turn.clone();
@@ -278,6 +285,7 @@ fn turn_candidate(row: &Row) -> Fallible<TurnCandidate> {
         is_waiting: row.get::<String>("state")? == "waiting",
         has_older: row.get("has_older")?,
         pending_entry: row.get("pending_entry")?,
+        runs_beside: row.get("runs_beside")?,
     })
 }
 
