@@ -38,6 +38,8 @@ mod sessions;
 pub use builder::Builder;
 pub use error::{BuildError, ReloadError, StartError, UnknownChat};
 pub use jobs::{JobView, Jobs, NewJob};
+#[cfg(feature = "http-api")]
+pub(crate) use outbound::Way;
 pub use outbound::{Accepted, Outbound, OutboundMessage, OwnOrigin, SendError, To};
 pub use readings::{Outbox, ReadError, RunDetail, Runs, Transcripts};
 pub use running::{Ended, RunningWorker};

@@ -7,13 +7,16 @@
 
 mod access;
 mod chats;
+mod events;
 mod extract;
 mod figures;
+mod guarded;
 mod health;
 mod jobs;
 mod limits;
 mod listen;
 mod openapi;
+mod outbound;
 mod outbox;
 mod page;
 mod problem;
@@ -30,8 +33,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     clock::Clock,
+    ids::JobId,
     store::Store,
-    worker::{Control, Journal, Services},
+    worker::{Control, Events, JobChange, Journal, Services, WorkerHandle},
 };
 
 pub use access::{Access, AccessError, TOKEN_VARIABLE};
@@ -52,6 +56,12 @@ pub struct Api {
     pub services: watch::Receiver<Arc<Services>>,
     /// Where decisions are written down with their inputs, if anywhere.
     pub journal: Option<Arc<Journal>>,
+    /// The way to the worker, which looks at once at what was written.
+    pub worker: WorkerHandle,
+    /// What happens, as the worker tells it.
+    pub events: Events,
+    /// What the store is; part of every key.
+    pub store_id: Arc<str>,
     /// What keeps the worker from working.
     pub trouble: watch::Receiver<Option<String>>,
     /// The figures that are counted.
@@ -67,6 +77,12 @@ impl Api {
 
     fn services(&self) -> Arc<Services> {
         self.services.borrow().clone()
+    }
+
+    /// Tells that a job was changed here, and has the worker look at it.
+    fn has_changed(&self, job: &JobId, change: JobChange) {
+        self.events.job(self.now(), job, change);
+        self.worker.look();
     }
 
     fn control<'a>(&'a self, services: &'a Services) -> Control<'a> {
@@ -118,12 +134,13 @@ fn guarded() -> OpenApiRouter<Api> {
         .merge(chats::routes())
         .merge(turns::routes())
         .merge(outbox::routes())
+        .merge(outbound::routes())
         .merge(figures::routes())
 }
 
 /// What waits for something that others do.
 fn waiting() -> OpenApiRouter<Api> {
-    turns::waiting()
+    turns::waiting().merge(events::routes())
 }
 
 async fn nothing_here() -> Problem {

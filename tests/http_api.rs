@@ -17,6 +17,8 @@ mod fakes;
 mod hostile;
 #[path = "http_api/jobs.rs"]
 mod jobs;
+#[path = "http_api/outbound.rs"]
+mod outbound;
 #[path = "http_api/outbox.rs"]
 mod outbox;
 #[path = "support/process.rs"]

@@ -28,7 +28,7 @@ use crate::{
     config::JobsFile,
     store::{Store, sqlite::OpenMode},
     wiring::{self, Terminal},
-    worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
+    worker::{Events, Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
 use lock::Beside;
@@ -241,6 +241,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         tracing::error!("{what}");
     }
     let failed = |error| database::failure(&error);
+    let events = Events::default();
     let worker = Worker::begin(
         store.clone(),
         clock,
@@ -249,19 +250,31 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         journal.clone(),
     )
     .await
-    .map_err(failed)?;
+    .map_err(failed)?
+    .with_events(events.clone());
     let bad = jobs_file::bad_ids(file);
     let edited_at = read.at.and_then(|at| Timestamp::try_from(at).ok());
     let change = worker
         .apply_jobs_edited_at(&place.source, &file.jobs, &bad, edited_at)
         .await
         .map_err(failed)?;
-    let serving = bound.map(|bound| bound.serve(&worker, store.clone(), journal, &stop));
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
     service_manager::is_ready("running");
 
     let (handle, requests) = WorkerHandle::new();
+    let serving = match bound {
+        Some(bound) => {
+            let doors = listen::Doors {
+                store: store.clone(),
+                worker: handle.clone(),
+                events: events.clone(),
+                journal,
+            };
+            Some(bound.serve(&worker, doors, &stop).await.map_err(failed)?)
+        }
+        None => None,
+    };
     let mut beside = JoinSet::new();
     beside.spawn(reload::watch(
         place.clone(),

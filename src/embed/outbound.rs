@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 
 use crate::{
-    ids::{AgentName, InvalidName, MessageId},
+    ids::{AgentName, ChatName, InvalidName, MessageId},
     job::{OnUnknown, WebhookTarget},
     message::{Destination, Origin, Payload},
     outbound::{Author, compose},
-    store::{Conflict, OwnSend, Sent, StoreError},
+    store::{Conflict, OwnSend, Sent, Store, StoreError},
     transcript::TriggerSource,
+    worker::Services,
 };
 
 use super::{Chatcron, UnknownChat};
@@ -212,20 +213,45 @@ impl Outbound<'_> {
     /// [`SendError::OtherMessage`] where the key was used for another message, and whatever is wrong
     /// with the message.
     pub async fn send(self, message: OutboundMessage) -> Result<Accepted, SendError> {
+        let inner = &self.chatcron.inner;
+        let setup = self.chatcron.setup().await;
+        let way = Way {
+            store: inner.store.as_ref(),
+            store_id: &inner.store_id,
+            services: &setup.services,
+        };
+        let accepted = way.send(message, self.chatcron.now()).await;
+        self.chatcron.look();
+        accepted
+    }
+}
+
+/// What a program's own messages are sent by, wherever the program is.
+pub(crate) struct Way<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) store_id: &'a str,
+    pub(crate) services: &'a Services,
+}
+
+impl Way<'_> {
+    /// Puts a message in the outbox, as [`Outbound::send`] says.
+    pub(crate) async fn send(
+        &self,
+        message: OutboundMessage,
+        now: Timestamp,
+    ) -> Result<Accepted, SendError> {
         let length = message.key.len();
         if length == 0 || length > KEY_MAX {
             return Err(SendError::Key { found: length });
         }
-        let inner = &self.chatcron.inner;
-        let setup = self.chatcron.setup().await;
-        let (destination, agent) = self.destination(&message).await?;
+        let (destination, agent) = self.destination(&message)?;
         let agent = match &message.agent {
             Some(agent) => AgentName::new(agent.clone())?,
             None => agent,
         };
         let author = Author {
             // A store's keys are its own: two of them never send one key.
-            producer: format!("{}:own:{}", inner.store_id, message.key),
+            producer: format!("{}:own:{}", self.store_id, message.key),
             origin: message.origin.into(),
             agent,
             trigger_source: message.trigger,
@@ -236,14 +262,13 @@ impl Outbound<'_> {
             late: None,
         };
         let (key, created_at) = (message.key, message.created_at);
-        let channels = &setup.services.channels;
+        let channels = &self.services.channels;
         let composed = compose(author, 0, destination, message.payload, channels);
         let send = OwnSend {
             message: composed.ok_or(SendError::Nothing)?,
             created_at,
         };
-        let sent = inner.store.send_own(send, self.chatcron.now()).await?;
-        self.chatcron.look();
+        let sent = self.store.send_own(send, now).await?;
         match sent {
             Ok(Sent::New(message_id)) => Ok(Accepted {
                 message_id,
@@ -262,14 +287,18 @@ impl Outbound<'_> {
     }
 
     /// Where it goes, and whose words go there where nobody says.
-    async fn destination(
-        self,
+    fn destination(
+        &self,
         message: &OutboundMessage,
     ) -> Result<(Destination, AgentName), SendError> {
         match &message.to {
             To::Chat(name) => {
-                let chat = self.chatcron.chat(name).await?;
-                Ok((Destination::Chat((&chat).into()), chat.agent))
+                let chats = &self.services.directory.chats;
+                let chat = chats.get(name.as_str()).ok_or_else(|| UnknownChat {
+                    found: name.to_owned(),
+                    known: chats.keys().map(ChatName::to_string).collect(),
+                })?;
+                Ok((Destination::Chat(chat.into()), chat.agent.clone()))
             }
             To::Webhook(target) => {
                 let is_http = |scheme: &&str| target.url.starts_with(*scheme);
@@ -278,15 +307,7 @@ impl Outbound<'_> {
                         found: target.url.clone(),
                     });
                 }
-                if self
-                    .chatcron
-                    .setup()
-                    .await
-                    .services
-                    .channels
-                    .webhook
-                    .is_none()
-                {
+                if self.services.channels.webhook.is_none() {
                     return Err(SendError::NoWebhookChannel);
                 }
                 let nobody = AgentName::new(NOBODY)?;

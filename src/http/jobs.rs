@@ -17,7 +17,7 @@ use crate::{
     policy::{FailedSlots, Refill},
     store::StoredJob,
     view::{self, At, JobDetail},
-    worker::{JobError, PastSlot, Stretch},
+    worker::{JobChange, JobError, PastSlot, Stretch},
 };
 
 use super::{
@@ -103,6 +103,7 @@ async fn create(State(api): State<Api>, Json(new): Json<NewJob>) -> Result<Respo
     let job = read(&draft, &services.directory, now)?;
     let creator = new.creator.as_deref().unwrap_or(CREATOR);
     let stored = api.control(&services).create(job, creator, now).await?;
+    api.has_changed(&stored.job.id, JobChange::Defined);
     let location = format!("/v1/jobs/{}", stored.job.id);
     let detail = detail(&api, stored).await?;
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], detail).into_response())
@@ -170,6 +171,7 @@ async fn update(
         now,
     )?;
     let stored = control.update(job, new.revision, now).await?;
+    api.has_changed(&stored.job.id, JobChange::Defined);
     detail(&api, stored).await
 }
 
@@ -197,7 +199,9 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     let services = api.services();
     let control = api.control(&services);
+    let id = control.job(&job).await?.job.id;
     control.delete(&job, query.revision, api.now()).await?;
+    api.has_changed(&id, JobChange::Removed);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -230,7 +234,9 @@ async fn pause(
     let control = api.control(&services);
     let reason = said.reason.as_deref().unwrap_or(REASON);
     control.pause(&job, reason, api.now()).await?;
-    detail(&api, control.job(&job).await?).await
+    let stored = control.job(&job).await?;
+    api.has_changed(&stored.job.id, JobChange::Paused);
+    detail(&api, stored).await
 }
 
 /// Let a paused job run again, from its next slot on.
@@ -248,7 +254,9 @@ async fn resume(
     let services = api.services();
     let control = api.control(&services);
     control.resume(&job, api.now()).await?;
-    detail(&api, control.job(&job).await?).await
+    let stored = control.job(&job).await?;
+    api.has_changed(&stored.job.id, JobChange::Resumed);
+    detail(&api, stored).await
 }
 
 /// A run that was asked for.
@@ -273,6 +281,7 @@ async fn trigger(
 ) -> Result<Response, Problem> {
     let services = api.services();
     let run = api.control(&services).trigger(&job, api.now()).await?;
+    api.worker.look();
     let location = format!("/v1/runs/{run}");
     let body = axum::Json(Triggered { run_id: run.0 });
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response())
@@ -357,6 +366,7 @@ async fn backfill(
     } else {
         control.backfill(&job, stretch, api.now()).await?
     };
+    api.worker.look();
     Ok(axum::Json(Backfilled {
         job,
         dry_run: asked.dry_run,

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
+    body::Body,
     extract::{Request, State},
     http::header,
     middleware::Next,
@@ -10,7 +11,7 @@ use axum::{
 };
 use tokio::sync::Semaphore;
 
-use super::problem::Kind;
+use super::{guarded::Guarded, problem::Kind};
 
 /// The most bytes of a body.
 pub(super) const BODY_MAX: u64 = 1024 * 1024;
@@ -66,15 +67,18 @@ pub(super) async fn bounded(
     }
 }
 
-/// Lets a request through that waits for something, when there is a place for it: until its answer
-/// begins.
+/// Lets a request through that waits for something, when there is a place for it: until the end of
+/// its answer.
 pub(super) async fn waiting(
     State(places): State<Places>,
     request: Request,
     next: Next,
 ) -> Response {
-    match places.waiters.try_acquire() {
-        Ok(_place) => next.run(request).await,
+    match places.waiters.try_acquire_owned() {
+        Ok(place) => {
+            let response = next.run(request).await;
+            response.map(|body| Body::new(Guarded::new(body, place)))
+        }
         Err(_full) => busy("requests that wait", WAITERS_MAX),
     }
 }

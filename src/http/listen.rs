@@ -12,13 +12,10 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
-use axum::{Router, body::Body};
-use bytes::Bytes;
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use axum::Router;
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::Service};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -30,7 +27,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::limits::{CONNECTIONS_MAX, HEAD_MAX, HEAD_TIME};
+use super::{
+    guarded::Guarded,
+    limits::{CONNECTIONS_MAX, HEAD_MAX, HEAD_TIME},
+};
 
 /// How long a new connection waits for a place, before it is closed.
 const PLACE_TIME: Duration = Duration::from_secs(1);
@@ -189,7 +189,7 @@ struct Counted {
 }
 
 impl Service<Request<Incoming>> for Counted {
-    type Response = Response<Watched>;
+    type Response = Response<Guarded<UnderWay>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -198,7 +198,7 @@ impl Service<Request<Incoming>> for Counted {
         let answering = self.app.call(request);
         Box::pin(async move {
             let response = answering.await?;
-            Ok(response.map(|body| Watched { body, under_way }))
+            Ok(response.map(|body| Guarded::new(body, under_way)))
         })
     }
 }
@@ -216,32 +216,5 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// An answer, under way until its end.
-struct Watched {
-    body: Body,
-    #[expect(dead_code, reason = "it counts until it is dropped")]
-    under_way: UnderWay,
-}
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -141,6 +141,7 @@ async fn resolve(
         }
     };
     api.store.resolve_part(row.part_id, resolution, now).await?;
+    api.worker.look();
     Ok(axum::Json(Part::from(&part(&api, &named).await?)))
 }
 
@@ -160,6 +161,7 @@ async fn retry(
 ) -> Result<axum::Json<Part>, Problem> {
     let row = part(&api, &named).await?;
     api.store.retry_part(row.part_id, api.now()).await?;
+    api.worker.look();
     Ok(axum::Json(Part::from(&part(&api, &named).await?)))
 }
 
@@ -178,5 +180,6 @@ async fn cancel(
 ) -> Result<axum::Json<Part>, Problem> {
     let row = part(&api, &named).await?;
     api.store.cancel_part(row.part_id, api.now()).await?;
+    api.worker.look();
     Ok(axum::Json(Part::from(&part(&api, &named).await?)))
 }

@@ -76,6 +76,8 @@ pub(super) enum Kind {
     FileJob,
     Refused,
     PartState,
+    KeyReused,
+    TooOld,
     WrongDefinition,
     TooLarge,
     TooSlow,
@@ -128,6 +130,16 @@ impl Kind {
                 S::CONFLICT,
                 "part-state",
                 "The state of the part does not allow it",
+            ),
+            Self::KeyReused => (
+                S::UNPROCESSABLE_ENTITY,
+                "key-reused",
+                "The idempotency key stands for another message",
+            ),
+            Self::TooOld => (
+                S::UNPROCESSABLE_ENTITY,
+                "too-old",
+                "The request is older than what is remembered",
             ),
             Self::WrongDefinition => (
                 S::UNPROCESSABLE_ENTITY,

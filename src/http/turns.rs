@@ -119,6 +119,7 @@ async fn say(
     }
     let inbound = message.inbound(chat.session_key())?;
     let id = api.store.request_turn(inbound, api.now()).await?;
+    api.worker.look();
     let waiting = ended(&api, id);
     let waited = tokio::select! {
         waited = tokio::time::timeout(Duration::from_millis(wait_ms), waiting) => waited.ok(),

@@ -102,6 +102,30 @@ fn every_figure_is_explained() {
     assert!(missing.is_empty(), "docs/http-api.md lacks {missing:?}");
 }
 
+/// The names of events are explained too.
+#[test]
+fn every_event_is_explained() {
+    let source = include_str!("../../src/worker/events.rs");
+    let kinds = source.split("pub enum Happened {").nth(1).unwrap();
+    let kinds = kinds.split("\n}\n").next().unwrap();
+    let lines = kinds.lines().filter_map(|line| line.strip_prefix("    "));
+    let names = lines.filter(|line| line.starts_with(char::is_uppercase));
+    let names: Vec<String> = names
+        .map(|name| {
+            let letters = name.trim_end_matches(" {").chars();
+            let words = letters.flat_map(|c| {
+                let is_first = c.is_uppercase().then_some('_');
+                is_first.into_iter().chain(c.to_lowercase())
+            });
+            words.collect::<String>().trim_start_matches('_').to_owned()
+        })
+        .collect();
+    assert!(names.len() >= 8, "{names:?}");
+    let is_missing = |name: &&String| !EXPLAINED.contains(&format!("`{name}`"));
+    let missing: Vec<_> = names.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "docs/http-api.md lacks {missing:?}");
+}
+
 /// The codes of problems, as the source spells them.
 fn problem_codes() -> Vec<&'static str> {
     let source = include_str!("../../src/http/problem.rs");

@@ -12,8 +12,8 @@ use crate::{
     directory::SecretSource,
     http::{self, Access, AccessError, Api, TOKEN_VARIABLE},
     secret::{self, SecretError},
-    store::Store,
-    worker::{Journal, Stop, Worker},
+    store::{Store, StoreError},
+    worker::{Events, Journal, Stop, Worker, WorkerHandle},
 };
 
 /// Where the API shall be, and who may ask.
@@ -67,6 +67,14 @@ impl Asked {
     }
 }
 
+/// The doors of the worker that the API uses.
+pub(super) struct Doors {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) worker: WorkerHandle,
+    pub(super) events: Events,
+    pub(super) journal: Option<Arc<Journal>>,
+}
+
 /// An address that is taken.
 pub(super) struct Bound {
     listener: TcpListener,
@@ -77,15 +85,26 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Serves the API beside a worker.
-    pub(super) fn serve(
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub(super) async fn serve(
         self,
         worker: &Worker,
-        store: Arc<dyn Store>,
-        journal: Option<Arc<Journal>>,
+        doors: Doors,
         asked: &Stop,
-    ) -> Serving {
-        let api = Api {
+    ) -> Result<Serving, StoreError> {
+        let Doors {
             store,
+            worker: handle,
+            events,
+            journal,
+        } = doors;
+        let api = Api {
+            store_id: store.identity().await?.into(),
+            store,
+            worker: handle,
+            events,
             clock: Arc::new(SystemClock),
             services: worker.watch_services(),
             journal,
@@ -97,7 +116,7 @@ impl Bound {
         tracing::info!(address = %self.address, "the HTTP API is there");
         let serving = http::serve(self.listener, api, self.access, stop.clone());
         let task = tokio::spawn(serving);
-        Serving { task, stop }
+        Ok(Serving { task, stop })
     }
 }
 
