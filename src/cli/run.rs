@@ -231,10 +231,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
     } = start;
     let file = &read.file;
     // A recorder sees what is counted from the beginning.
-    let bound = match asked {
-        Some(asked) => Some(asked.bind().await?),
-        None => None,
-    };
+    let bound = listen::bind(asked).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let wired = wiring::wire(file, &place.folder, &place.database, Terminal::Stdout);
     for what in &wired.left_out {
@@ -258,23 +255,19 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         .apply_jobs_edited_at(&place.source, &file.jobs, &bad, edited_at)
         .await
         .map_err(failed)?;
+    let (handle, requests) = WorkerHandle::new();
+    let doors = listen::Doors {
+        store: store.clone(),
+        worker: handle.clone(),
+        events,
+        journal,
+    };
+    let serving = listen::serve(bound, &worker, doors, &stop).await;
+    let serving = serving.map_err(failed)?;
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
     service_manager::is_ready("running");
 
-    let (handle, requests) = WorkerHandle::new();
-    let serving = match bound {
-        Some(bound) => {
-            let doors = listen::Doors {
-                store: store.clone(),
-                worker: handle.clone(),
-                events: events.clone(),
-                journal,
-            };
-            Some(bound.serve(&worker, doors, &stop).await.map_err(failed)?)
-        }
-        None => None,
-    };
     let mut beside = JoinSet::new();
     beside.spawn(reload::watch(
         place.clone(),
@@ -286,9 +279,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
     beside.spawn(service_manager::tell_trouble(worker.watch_trouble()));
     beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
-    if let Some(serving) = serving {
-        serving.end().await;
-    }
+    listen::end(serving).await;
     beside.shutdown().await;
     ended.map_err(|error| Failure::new(Exit::CannotRead, format!("{error:#}")))?;
     plan::tell_stop(store.as_ref()).await.map_err(failed)?;

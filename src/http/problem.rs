@@ -87,6 +87,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Its status, its word and its title.
+    #[expect(clippy::too_many_lines, reason = "one table of all kinds")]
     fn spelled(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
         match self {

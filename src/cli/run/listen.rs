@@ -49,7 +49,7 @@ impl Asked {
     }
 
     /// Takes the address.
-    pub(super) async fn bind(self) -> Result<Bound, Failure> {
+    async fn bind(self) -> Result<Bound, Failure> {
         let cannot = |error: &dyn std::fmt::Display| {
             let message = format!("cannot listen on {}: {error}", self.address);
             Failure::new(Exit::CannotRead, message).help("name an address that is free")
@@ -64,6 +64,37 @@ impl Asked {
             access: self.access,
             metrics,
         })
+    }
+}
+
+/// Takes the address that was asked for, if one was.
+pub(super) async fn bind(asked: Option<Asked>) -> Result<Option<Bound>, Failure> {
+    match asked {
+        Some(asked) => asked.bind().await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Serves the API beside a worker, where it has an address.
+///
+/// # Errors
+/// [`StoreError`] where the store cannot be read.
+pub(super) async fn serve(
+    bound: Option<Bound>,
+    worker: &Worker,
+    doors: Doors,
+    asked: &Stop,
+) -> Result<Option<Serving>, StoreError> {
+    match bound {
+        Some(bound) => bound.serve(worker, doors, asked).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Answers what is under way, and ends.
+pub(super) async fn end(serving: Option<Serving>) {
+    if let Some(serving) = serving {
+        serving.end().await;
     }
 }
 
@@ -84,11 +115,7 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Serves the API beside a worker.
-    ///
-    /// # Errors
-    /// [`StoreError`] where the store cannot be read.
-    pub(super) async fn serve(
+    async fn serve(
         self,
         worker: &Worker,
         doors: Doors,
@@ -127,8 +154,7 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Answers what is under way, and ends.
-    pub(super) async fn end(mut self) {
+    async fn end(mut self) {
         self.stop.cancel();
         if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "the HTTP API ended badly");
