@@ -73,7 +73,7 @@ fn what_is_no_message_is_refused_with_what_is_accepted() {
     for (key, change, says) in [
         ("k", json!({ "text": null }), "nothing to show"),
         ("k", json!({ "text": " " }), "nothing to show"),
-        ("k", json!({ "created_at": "today" }), "created_at"),
+        ("k", json!({ "created_at": "today" }), "four digit"),
         ("k", json!({ "created_at": null }), "invalid type"),
         ("k", json!({ "origin": "job_result" }), "unknown variant"),
         ("k", json!({ "agent": "no name" }), "is not a name"),
