@@ -6,14 +6,12 @@ use axum::{
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    embed::{OutboundMessage, OwnOrigin, SendError, To, Way},
+    embed::{OutboundMessage, OwnOrigin, SendError, Way},
     job::OnUnknown,
-    message::Payload,
     store::OutboxScope,
     transcript::TriggerSource,
     view::Part,
@@ -38,11 +36,8 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 struct NewMessage {
     /// The chat that shall show it, by name.
     chat: String,
-    /// The words; what a reader of the chat sees in words, where there is a native form.
-    text: Option<String>,
-    /// The channel's own form, sent as one part.
-    #[schema(value_type = Option<Object>)]
-    native: Option<Value>,
+    /// The words, split as the chat's channel takes them.
+    text: String,
     /// When the caller was asked for it or decided on it; the same whenever it is sent again.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -77,17 +72,8 @@ impl From<MessageOrigin> for OwnOrigin {
 }
 
 impl NewMessage {
-    fn composed(self, key: String) -> Result<OutboundMessage, Problem> {
-        let payload = match (self.native, self.text) {
-            (Some(body), text) => Payload::Native { body, text },
-            (None, Some(text)) => Payload::Text(text),
-            (None, None) => {
-                return Err(Kind::Unprocessable
-                    .because("the message has nothing to show")
-                    .help("give its words as `text`, or the channel's own form as `native`"));
-            }
-        };
-        let mut message = OutboundMessage::new(key, To::Chat(self.chat), payload, self.created_at);
+    fn composed(self, key: String) -> OutboundMessage {
+        let mut message = OutboundMessage::to_chat(key, self.chat, self.text, self.created_at);
         if let Some(origin) = self.origin {
             message = message.as_origin(origin.into());
         }
@@ -100,7 +86,7 @@ impl NewMessage {
         if self.on_unknown == Some(OnUnknown::Resend) {
             message = message.resend_on_unknown();
         }
-        Ok(message)
+        message
     }
 }
 
@@ -143,7 +129,7 @@ async fn send(
             .help("a key has 1 to 512 visible characters of ASCII")
     })?;
     chats::chat(&api, &new.chat)?;
-    let message = new.composed(key.to_owned())?;
+    let message = new.composed(key.to_owned());
     let services = api.services();
     let way = Way {
         store: api.store.as_ref(),

@@ -71,7 +71,7 @@ fn what_is_no_message_is_refused_with_what_is_accepted() {
     let words = without.problem(422, "unprocessable");
     assert!(words.contains("there is no `Idempotency-Key`"), "{words}");
     for (key, change, says) in [
-        ("k", json!({ "text": null }), "nothing to show"),
+        ("k", json!({ "text": null }), "expected a string"),
         ("k", json!({ "text": " " }), "nothing to show"),
         ("k", json!({ "created_at": "today" }), "four digit"),
         ("k", json!({ "created_at": null }), "invalid type"),
