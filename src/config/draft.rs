@@ -150,6 +150,7 @@ mod tests {
             .set("deliver", "history")
             .set("alert", false)
             .set("prompt", "How \"much\"\nis left?\u{7f}")
+            .set("timezone", "UTC")
             .set("daily", "08:00")
     }
 
