@@ -18,6 +18,14 @@ pub use part::{PartReason, PartState};
 pub use place::{alert_place, place};
 pub use split::split;
 
+/// The most bytes of a channel's id of a message. A longer one cannot be in a database's index.
+pub const MESSAGE_ID_MAX: usize = 256;
+
+/// Whether a text can be a channel's id of a message.
+pub fn is_message_id(id: &str) -> bool {
+    (1..=MESSAGE_ID_MAX).contains(&id.len())
+}
+
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "http-api", derive(utoipa::ToSchema))]

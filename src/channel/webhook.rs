@@ -14,15 +14,15 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use reqwest::{Client, Response};
 use secrecy::SecretString;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit};
 use crate::{
     directory::{ReceiptProof, SecretSource},
     http_client::{self, HttpSetupError, Reach},
-    message::{Destination, Receipt, RefusalScope, SendAnswer, StopsAddress},
+    message::{Destination, Receipt, RefusalScope, SendAnswer, StopsAddress, is_message_id},
     secret,
 };
 
@@ -34,9 +34,6 @@ use signature::SigningKey;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 /// What [`Channel::send_timeout`] allows beyond that, so that the adapter's own answer comes first.
 const SLACK: Duration = Duration::from_secs(5);
-
-/// The most bytes of a receiver's id of a message.
-const MESSAGE_ID_MAX: usize = 256;
 
 /// Where a webhook channel posts. Not `Debug`: the URL may be a secret too.
 #[derive(Clone)]
@@ -292,19 +289,28 @@ fn shown(own_id: Option<String>, part: &OutgoingPart, now: Timestamp) -> SendAns
     })
 }
 
+/// What a receiver answers.
+#[derive(Deserialize)]
+struct Accepted<'a> {
+    #[serde(borrow)]
+    message_id: Option<&'a RawValue>,
+}
+
 /// The id that the receiver of a chat gave the message, if it gave one.
 async fn message_id(response: Response, part: &OutgoingPart) -> Option<String> {
     let body = match part.destination {
         Destination::Chat(_) => http_client::body_of(response).await.ok()?,
         Destination::Webhook(_) => return None,
     };
-    let body: Value = serde_json::from_slice(&body).ok()?;
-    let id = match body.get("message_id")? {
-        Value::String(id) => id.clone(),
-        Value::Number(id) => id.to_string(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    let body: Accepted<'_> = serde_json::from_slice(&body).ok()?;
+    let written = body.message_id?.get();
+    let id = match written.as_bytes().first()? {
+        b'"' => serde_json::from_str(written).ok()?,
+        // A number is an id by its digits, however many it has.
+        b'-' | b'0'..=b'9' => written.to_owned(),
+        _ => return None,
     };
-    (!id.is_empty() && id.len() <= MESSAGE_ID_MAX).then_some(id)
+    is_message_id(&id).then_some(id)
 }
 
 #[expect(

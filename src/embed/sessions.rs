@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent::{AgentReply, AgentTurn, ToolCall, ToolOutput, Usage},
     ids::TurnId,
-    message::Receipt,
+    message::{MESSAGE_ID_MAX, Receipt, is_message_id},
     session::SILENCE,
     store::{InboundMessage, OutboxRow, StoreError, TurnResult},
     transcript::{Block, Content, Entry, NewEntry, Role, TriggerSource},
@@ -106,6 +106,14 @@ pub enum TurnError {
     /// Lanes are held by a worker, and none of this program runs.
     #[error("no worker of this program runs; `Chatcron::start` starts one")]
     NoWorker,
+    /// The channel's id of a message is none that can be kept.
+    #[error(
+        "a channel's id of a message has 1 to {MESSAGE_ID_MAX} bytes, and this one has {found}"
+    )]
+    MessageId {
+        /// How many bytes were given.
+        found: usize,
+    },
     /// The chat has a turn for this message already.
     #[error("turn {turn_id} is for this message already, and is {state}")]
     AlreadyReceived {
@@ -303,6 +311,9 @@ impl Sessions<'_> {
         {
             return Err(TurnError::Nothing);
         }
+        if let Some(id) = &message.message_id {
+            must_be_id(id)?;
+        }
         Ok(InboundMessage {
             session_key: chat.session_key(),
             content: message.content,
@@ -317,6 +328,14 @@ impl Sessions<'_> {
             sender_id_raw: message.sender_id,
             channel_message_id: message.message_id,
         })
+    }
+}
+
+fn must_be_id(id: &str) -> Result<(), TurnError> {
+    if is_message_id(id) {
+        Ok(())
+    } else {
+        Err(TurnError::MessageId { found: id.len() })
     }
 }
 
@@ -444,6 +463,9 @@ impl Turn {
     /// # Errors
     /// As [`Turn::reply_shown`].
     pub async fn reply_shown_as(self, parts: Vec<(String, Receipt)>) -> Result<TurnId, TurnError> {
+        for (_, receipt) in &parts {
+            must_be_id(&receipt.message_id)?;
+        }
         let words: Vec<_> = parts.iter().map(|(text, _)| text.as_str()).collect();
         if words.iter().all(|text| text.trim().is_empty()) {
             return self.reply(SILENCE).await;

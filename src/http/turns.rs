@@ -8,12 +8,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     ids::TurnId,
+    message::{MESSAGE_ID_MAX, is_message_id},
     store::InboundMessage,
     transcript::{Content, TriggerSource},
     view::{self, Turn, TurnRows},
@@ -49,12 +50,13 @@ struct Message {
     text: Option<String>,
     /// The connector's own form, in which `message` is the message as it came.
     #[schema(value_type = Option<Object>)]
-    raw_entry: Option<Value>,
+    raw_entry: Option<Box<RawValue>>,
     /// The sender's name.
     sender_display: Option<String>,
     /// The channel's id of the sender.
     sender_id: Option<String>,
     /// The channel's id of the message: the same one in the same chat is the same turn.
+    #[schema(min_length = 1, max_length = 256)]
     message_id: Option<String>,
     /// For how long the reply is waited for, 30000 where nothing is said.
     #[schema(minimum = 0, maximum = 120_000)]
@@ -64,7 +66,7 @@ struct Message {
 impl Message {
     /// The message as it is stored for a session; blank ones are none.
     fn inbound(self, session_key: crate::ids::SessionKey) -> Result<InboundMessage, Problem> {
-        let raw_entry = self.raw_entry.as_ref().map(Value::to_string);
+        let raw_entry = self.raw_entry.map(|raw| raw.get().to_owned());
         let content = match self.text {
             Some(text) => Some(Content::Text(text)),
             None => raw_entry.as_deref().and_then(Content::of_raw_entry),
@@ -78,6 +80,13 @@ impl Message {
                 .because("the message says nothing")
                 .help("give its words as `text`, or as `message` in `raw_entry`")
         })?;
+        if let Some(id) = self.message_id.as_ref().filter(|id| !is_message_id(id)) {
+            return Err(Kind::Unprocessable
+                .because(format!("`message_id` has {} bytes", id.len()))
+                .help(format!(
+                    "an id of a message has 1 to {MESSAGE_ID_MAX} bytes"
+                )));
+        }
         Ok(InboundMessage {
             session_key,
             content,

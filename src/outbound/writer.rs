@@ -16,7 +16,10 @@ use crate::{
     ids::ChannelName,
     job::OnUnknown,
     measure,
-    message::{Destination, PartReason, RefusalScope, SendAnswer, StopsAddress},
+    message::{
+        Destination, MESSAGE_ID_MAX, PartReason, RefusalScope, SendAnswer, StopsAddress,
+        is_message_id,
+    },
     policy::outbox::{Doubt, Transition, answered, interrupted},
     replay,
     store::{ClaimedPart, PartSettlement, PostedBy},
@@ -125,6 +128,14 @@ impl Writer {
         let outgoing = outgoing(part);
         let sending = AssertUnwindSafe(channel.send(&outgoing, self.clock.now())).catch_unwind();
         match tokio::time::timeout(channel.send_timeout().min(within), sending).await {
+            Ok(Ok(SendAnswer::Receipt(receipt))) if !is_message_id(&receipt.message_id) => {
+                SendAnswer::Ambiguous {
+                    why: format!(
+                        "the channel gave an id of {} bytes, and an id has 1 to {MESSAGE_ID_MAX}",
+                        receipt.message_id.len()
+                    ),
+                }
+            }
             Ok(Ok(answer)) => answer,
             Ok(Err(_panic)) => SendAnswer::Ambiguous {
                 why: "the channel's code panicked".to_owned(),

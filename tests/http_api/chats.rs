@@ -77,6 +77,30 @@ fn a_turn_that_takes_longer_goes_on_and_is_looked_at_again() {
     served.get("/v1/turns/x").problem(404, "unknown-turn");
 }
 
+#[tokio::test]
+async fn the_connectors_own_form_is_kept_byte_for_byte() {
+    let place = Place::new(JOBS);
+    let served = Served::new(&place);
+    let raw = format!(
+        r#"{{ "message":"hi", "z":1.10, "id":12345678901234567890123, "a":1, "a":2, "far":1e400, "deep":{}{} }}"#,
+        "[".repeat(300),
+        "]".repeat(300)
+    );
+    let body = format!(r#"{{"text":"hi","raw_entry":{raw}}}"#);
+    let headers = [("content-type", "application/json")];
+    let answer = served.ask("POST", "/v1/chats/me/messages", &headers, body.as_bytes());
+    assert_eq!(answer.ok(200)["reply"], "hi");
+    let database = place.path("chatcron.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(database);
+    let mut conn = sqlx::ConnectOptions::connect(&options).await.unwrap();
+    let kept: String =
+        sqlx::query_scalar("SELECT raw_entry FROM ctx_session_entries WHERE role = 'user'")
+            .fetch_one(&mut conn)
+            .await
+            .unwrap();
+    assert_eq!(kept, raw);
+}
+
 #[test]
 fn words_in_the_connectors_own_form_are_enough() {
     let place = Place::new(JOBS);
@@ -93,6 +117,14 @@ fn words_in_the_connectors_own_form_are_enough() {
         let answer = served.post("/v1/chats/me/messages", &nothing);
         let words = answer.problem(422, "unprocessable");
         assert!(words.contains("says nothing"), "{words}");
+    }
+    for id in [String::new(), "m".repeat(257)] {
+        let answer = served.post(
+            "/v1/chats/me/messages",
+            &json!({ "text": "x", "message_id": id }),
+        );
+        let words = answer.problem(422, "unprocessable");
+        assert!(words.contains("bytes"), "{words}");
     }
     let long = json!({ "text": "x", "wait_ms": 120_001 });
     let answer = served.post("/v1/chats/me/messages", &long);

@@ -4,7 +4,8 @@
 //! without words is told by a line in brackets, such as `[photo]`, with its caption behind it.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 
 use super::answer::{self, Answer};
 use crate::{
@@ -70,9 +71,11 @@ pub(super) fn read(
     body: Result<Vec<u8>, BodyError>,
 ) -> Result<Arrived, PollError> {
     let later = |retry_after, why: String| PollError::Later { retry_after, why };
+    let body = body.map_err(|error| error.to_string());
     let answer = body
-        .map_err(|error| error.to_string())
-        .and_then(|body| answer::parsed(&body))
+        .as_deref()
+        .map_err(String::clone)
+        .and_then(answer::parsed)
         .map_err(|why| later(header_wait, format!("{status} {why}")))?;
     if !answer.ok {
         return Err(refusal(status, header_wait, &answer));
@@ -80,7 +83,8 @@ pub(super) fn read(
     let Value::Array(updates) = answer.result else {
         return Err(later(None, format!("{status} without a list of updates")));
     };
-    let arrived = arrived(&updates);
+    let as_they_came = body.as_deref().map(as_they_came).unwrap_or_default();
+    let arrived = arrived(&updates, &as_they_came);
     if arrived.position.is_none() && !updates.is_empty() {
         return Err(later(None, "the updates have no `update_id`".to_owned()));
     }
@@ -113,18 +117,33 @@ fn refusal(status: u16, header_wait: Option<SignedDuration>, answer: &Answer) ->
     }
 }
 
-fn arrived(updates: &[Value]) -> Arrived {
+/// The updates of an answer, byte for byte.
+fn as_they_came(body: &[u8]) -> Vec<&RawValue> {
+    #[derive(Deserialize)]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        result: Vec<&'a RawValue>,
+    }
+    let raw: Result<Raw<'_>, _> = serde_json::from_slice(body);
+    raw.map(|raw| raw.result).unwrap_or_default()
+}
+
+fn arrived(updates: &[Value], as_they_came: &[&RawValue]) -> Arrived {
     let ids = updates
         .iter()
         .filter_map(|update| update["update_id"].as_i64());
     Arrived {
-        events: updates.iter().filter_map(event).collect(),
+        events: updates
+            .iter()
+            .zip(as_they_came)
+            .filter_map(|(update, raw)| event(update, raw))
+            .collect(),
         position: ids.max().map(|last| last.saturating_add(1).to_string()),
     }
 }
 
 /// What an update says; `None` where nobody wrote anything.
-fn event(update: &Value) -> Option<InboundEvent> {
+fn event(update: &Value, raw: &RawValue) -> Option<InboundEvent> {
     let message = update.get("message")?;
     let chat = message.get("chat")?;
     let address = chat.get("id")?.as_i64()?.to_string();
@@ -138,7 +157,8 @@ fn event(update: &Value) -> Option<InboundEvent> {
         return None;
     }
     let words = words(message)?;
-    let raw = json!({ "message": words, "update": update });
+    let message_text = Value::from(words.as_str());
+    let raw = format!(r#"{{"message":{message_text},"update":{raw}}}"#);
     Some(InboundEvent::Said(Box::new(Said {
         place: InboundPlace {
             address,
@@ -149,7 +169,7 @@ fn event(update: &Value) -> Option<InboundEvent> {
         content: Content::Text(words),
         sender_display: sender_name(message),
         sender_id: sender_id(message),
-        raw_entry: Some(raw.to_string()),
+        raw_entry: Some(raw),
     })))
 }
 

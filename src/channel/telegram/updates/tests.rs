@@ -1,5 +1,19 @@
 use super::*;
 
+fn raw(update: &Value) -> Box<RawValue> {
+    RawValue::from_string(update.to_string()).unwrap()
+}
+
+fn event_of(update: &Value) -> Option<InboundEvent> {
+    event(update, &raw(update))
+}
+
+fn arrived_of(updates: &[Value]) -> Arrived {
+    let raw: Vec<_> = updates.iter().map(raw).collect();
+    let raw: Vec<&RawValue> = raw.iter().map(AsRef::as_ref).collect();
+    arrived(updates, &raw)
+}
+
 fn said(message: Value) -> Option<Said> {
     let mut whole = json!({
         "message_id": 12,
@@ -10,7 +24,7 @@ fn said(message: Value) -> Option<Said> {
     if let (Value::Object(fields), Some(whole)) = (message, whole.as_object_mut()) {
         whole.extend(fields);
     }
-    match event(&json!({"update_id": 1, "message": whole}))? {
+    match event_of(&json!({"update_id": 1, "message": whole}))? {
         InboundEvent::Said(said) => Some(*said),
         InboundEvent::Moved { from, to } => panic!("moved from {from} to {to}"),
     }
@@ -18,6 +32,18 @@ fn said(message: Value) -> Option<Said> {
 
 fn told(message: Value) -> String {
     said(message).map_or_else(String::new, |said| said.content.text())
+}
+
+#[test]
+fn an_update_is_kept_byte_for_byte() {
+    let update = r#"{"update_id":7,"message":{"message_id":3,"chat":{"id":5},"text":"é","z":1.10,"a":12345678901234567890123}}"#;
+    let body = format!(r#"{{"ok":true,"result":[{update}]}}"#).into_bytes();
+    let arrived = read(200, None, Ok(body)).unwrap();
+    let InboundEvent::Said(said) = &arrived.events[0] else {
+        panic!("{arrived:?}");
+    };
+    let kept = said.raw_entry.as_deref().unwrap();
+    assert_eq!(kept, format!(r#"{{"message":"é","update":{update}}}"#));
 }
 
 #[test]
@@ -102,7 +128,7 @@ fn bots_and_automatic_posts_are_nobodys_words() {
         json!({"update_id": 1, "message": "x"}),
         json!("x"),
     ] {
-        assert_eq!(event(&other), None, "{other}");
+        assert_eq!(event_of(&other), None, "{other}");
     }
 }
 
@@ -111,7 +137,7 @@ fn a_group_that_became_a_supergroup_has_moved() {
     let update = json!({"update_id": 1, "message":
         {"message_id": 3, "chat": {"id": -5}, "migrate_to_chat_id": -1005}});
     let (from, to) = ("-5".to_owned(), "-1005".to_owned());
-    assert_eq!(event(&update), Some(InboundEvent::Moved { from, to }));
+    assert_eq!(event_of(&update), Some(InboundEvent::Moved { from, to }));
 }
 
 #[test]
@@ -121,8 +147,8 @@ fn the_position_is_behind_everything_and_not_named_for_ever() {
         json!({"update_id": 43, "edited_message": {}}),
         json!({"update_id": 42, "message": {}}),
     ];
-    assert_eq!(arrived(&updates).position.as_deref(), Some("44"));
-    assert_eq!(arrived(&[]).position, None);
+    assert_eq!(arrived_of(&updates).position.as_deref(), Some("44"));
+    assert_eq!(arrived_of(&[]).position, None);
 
     let moved_at: Timestamp = "2026-11-30T08:00:00Z".parse().unwrap();
     let at = "44".to_owned();
