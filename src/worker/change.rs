@@ -15,6 +15,7 @@ use crate::{
     directory::Chat,
     ids::{ChatName, JobId},
     job::Job,
+    measure,
     occurrence::{Outcome, SkipReason, Slot},
     policy::{Decided, Effect, OwnedEvent, Refusal},
     schedule::{Planner, ScheduleError},
@@ -314,6 +315,12 @@ impl Decider<'_> {
                     let applied = decided
                         .as_ref()
                         .map(|decided| Applied::of(decided, written));
+                    if let Some(applied) = &applied {
+                        for (reason, slots) in &applied.skipped {
+                            measure::skipped(*reason, *slots);
+                        }
+                        applied.outcomes.iter().copied().for_each(measure::ended);
+                    }
                     item.answer = Some(Ok(applied.unwrap_or_default()));
                     if let (Some(journal), Some(decided)) = (self.journal, decided) {
                         journal.write(*decided);

@@ -154,9 +154,7 @@ impl Worker {
                     }
                     for (reason, slots) in applied.skipped {
                         tracing::info!(%job, slots, reason = reason.as_str(), "skipped");
-                        measure::skipped(reason, slots);
                     }
-                    applied.outcomes.into_iter().for_each(measure::ended);
                     Told::Applied
                 }
                 Err(ChangeError::Busy { .. }) => Told::Again,
