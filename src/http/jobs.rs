@@ -123,7 +123,7 @@ async fn detail(api: &Api, stored: StoredJob) -> Result<axum::Json<JobDetail>, P
     Ok(axum::Json(JobDetail::from(&shown)))
 }
 
-/// Show everything about a job.
+/// Show everything about a job, also about one that was removed.
 #[utoipa::path(get, path = "/v1/jobs/{job}", tag = "jobs",
     params(("job" = String, Path, description = "The job's id")),
     responses(
@@ -132,7 +132,7 @@ async fn detail(api: &Api, stored: StoredJob) -> Result<axum::Json<JobDetail>, P
     ))]
 async fn show(State(api): State<Api>, Named(job): Named) -> Result<axum::Json<JobDetail>, Problem> {
     let services = api.services();
-    let stored = api.control(&services).job(&job).await?;
+    let stored = api.control(&services).job_or_removed(&job).await?;
     detail(&api, stored).await
 }
 

@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::{guarded::Guarded, problem::Kind};
 
@@ -46,6 +47,21 @@ impl Default for Places {
             waiters: Arc::new(Semaphore::new(WAITERS_MAX)),
         }
     }
+}
+
+/// Takes nothing new that changes something while the worker is being stopped.
+pub(super) async fn taken(
+    State(draining): State<CancellationToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if draining.is_cancelled() && !request.method().is_safe() {
+        return Kind::Unavailable
+            .because("it is being stopped, and takes nothing new")
+            .help("try again when it has started again")
+            .into_response();
+    }
+    next.run(request).await
 }
 
 /// Lets a request through when there is a place for it, and for so long only.

@@ -58,7 +58,7 @@ impl Which {
         let job_id = match &self.job {
             Some(job) => {
                 let services = api.services();
-                Some(api.control(&services).job(job).await?.job.id)
+                Some(api.control(&services).job_or_removed(job).await?.job.id)
             }
             None => None,
         };

@@ -165,6 +165,20 @@ impl Control<'_> {
         })
     }
 
+    /// The job of this id, also one that was removed: its history is kept.
+    ///
+    /// # Errors
+    /// [`JobError::UnknownJob`], with the id that is most like it.
+    pub async fn job_or_removed(&self, found: &str) -> Result<StoredJob, JobError> {
+        if let Ok(id) = JobId::new(found) {
+            let stored = self.store.jobs(std::slice::from_ref(&id)).await?;
+            if let Some(stored) = stored.into_iter().next() {
+                return Ok(stored);
+            }
+        }
+        self.job(found).await
+    }
+
     async fn stored(&self, id: &JobId) -> Result<Option<StoredJob>, StoreError> {
         let found = self.store.jobs(std::slice::from_ref(id)).await?;
         let mut there = found.into_iter().filter(|job| job.removed_at.is_none());

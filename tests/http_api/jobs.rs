@@ -61,7 +61,12 @@ fn a_job_is_created_changed_paused_run_and_deleted() {
     stale.problem(409, "stale-revision");
     let deleted = served.ask("DELETE", "/v1/jobs/budget?revision=2", &[], b"");
     assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
-    served.get("/v1/jobs/budget").problem(404, "unknown-job");
+    // Its history is kept.
+    assert_eq!(served.get("/v1/jobs/budget").ok(200)["state"], "removed");
+    let runs = served.get("/v1/runs?job=budget").ok(200);
+    assert_eq!(runs["runs"][0]["run_id"], run);
+    let again = served.post("/v1/jobs/budget/trigger", &json!({}));
+    again.problem(404, "unknown-job");
     assert_eq!(served.worker.stop(), Some(0));
 }
 

@@ -124,6 +124,10 @@ fn the_worker_is_alive_ready_and_stops_with_its_api() {
     served.worker.until_logged("stopping");
     served.get("/readyz").problem(503, "unavailable");
     assert_eq!(served.get("/healthz").ok(200)["status"], "ok");
+    // Nothing new is taken.
+    let more = served.post("/v1/chats/me/messages", &json!({ "text": "more" }));
+    more.problem(503, "unavailable");
+    assert_eq!(served.get("/v1/jobs").status, 200);
     // Whoever waits is told that the turn goes on.
     let told = asking.join().unwrap().ok(202);
     assert_eq!(told["state"], "running");
