@@ -111,11 +111,13 @@ fn app(api: Api, access: Access) -> Router {
     let bounded = middleware::from_fn_with_state(places.clone(), limits::bounded);
     let waits = middleware::from_fn_with_state(places, limits::waiting);
     let allowed = middleware::from_fn_with_state(access, access::guard);
+    let still_taken = middleware::from_fn_with_state(api.draining.clone(), limits::taken);
     guarded
         .merge(openapi::route())
         .fallback(nothing_here)
         .layer(bounded.clone())
         .merge(waiting.layer(waits))
+        .layer(still_taken)
         .method_not_allowed_fallback(wrong_method)
         .layer(allowed)
         .merge(open.layer(bounded))

@@ -40,6 +40,10 @@ fn a_copy_of_a_database_in_use_holds_and_can_be_gone_on_from() {
     }
     let mode = fs::metadata(place.path("one.db")).unwrap().permissions();
     assert_eq!(mode.mode() & 0o777, 0o600, "histories are private");
+    for name in ["chatcron.db", "chatcron.db-wal", "chatcron.db.lock"] {
+        let mode = fs::metadata(place.path(name)).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
+    }
     let runs = |db: &str| {
         let runs = place.json(&["runs", "--limit", "1000", "--db", db]);
         runs["runs"].as_array().unwrap().len()

@@ -510,6 +510,18 @@ fn several_commands_at_once_without_a_worker_are_all_answered() {
 }
 
 #[test]
+fn a_command_in_the_wrong_folder_leaves_nothing_there() {
+    let place = Place::new(JOBS);
+    fs::remove_file(place.path("jobs.toml")).unwrap();
+    for command in [&["say", "me", "hello"][..], &["chat", "me"]] {
+        let output = place.run(command);
+        assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+        assert!(told(&output).contains("chatcron.db"), "{}", told(&output));
+        assert!(!place.path("chatcron.db").exists());
+    }
+}
+
+#[test]
 fn wrong_usage_says_what_was_found_and_ends_with_what_to_do() {
     let place = Place::new(JOBS);
     for (wrong, found) in [

@@ -176,7 +176,7 @@ pub(super) async fn open(
     mode: OpenMode,
 ) -> Result<(Database, Arc<dyn Store>), Failure> {
     let database = place.database()?;
-    if mode == OpenMode::MustExist {
+    if mode == OpenMode::MustExist || !place.file.exists() {
         reading::must_exist(&database)?;
     }
     let store = database::open(&database, mode).await?.store();

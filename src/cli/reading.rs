@@ -67,7 +67,7 @@ pub(super) fn must_exist(database: &Database) -> Result<(), Failure> {
     }
     let message = format!("there is no database at {database}");
     Err(Failure::new(Exit::CannotRead, message).help(
-        "`chatcron run` makes it when it starts the jobs for the first time; \
+        "`chatcron run` makes it when it starts the jobs of a file; \
          another one is named with --db",
     ))
 }

@@ -214,7 +214,7 @@ fn share(turns: &Turns) -> String {
         (_, 0) => return String::from("0 %"),
         (0, _) => 0,
         (automated, total) if automated == total => 100,
-        (automated, total) => (automated.saturating_mul(100) / total).clamp(1, 99),
+        (automated, total) => ((automated.saturating_mul(200) + total) / (total * 2)).clamp(1, 99),
     };
     format!("{percent} %")
 }

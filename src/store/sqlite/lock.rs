@@ -153,11 +153,10 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
 }
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.create(true).truncate(false).write(true).open(path)
 }
 
 fn unusable(path: &Path, source: io::Error) -> StoreError {

@@ -68,6 +68,8 @@ async fn migrate_under_lock(path: &Path) -> Result<(), StoreError> {
     let found = if path.exists() {
         found_version(path).await?
     } else {
+        // Histories are private; SQLite gives the files beside it the same mode.
+        lock::open(path).map_err(cannot_lock)?;
         0
     };
     if found < newest_known() {
