@@ -93,11 +93,8 @@ impl JobDraft {
     fn as_file(&self) -> String {
         let mut job = toml::Table::new();
         for (key, value) in &self.keys {
-            if !value.is_null() {
-                // What TOML does not have is told to be of the wrong type.
-                let as_toml = toml::Value::try_from(value);
-                let as_toml = as_toml.unwrap_or_else(|_| value.to_string().into());
-                job.insert(key.clone(), as_toml);
+            if let Some(value) = as_toml(value) {
+                job.insert(key.clone(), value);
             }
         }
         let mut jobs = toml::Table::new();
@@ -106,6 +103,30 @@ impl JobDraft {
         file.insert("jobs".to_owned(), jobs.into());
         file.to_string()
     }
+}
+
+/// The value as TOML, which has no `null` and no integer beyond 64 bits: that becomes a number with a
+/// fraction, which no key takes.
+fn as_toml(value: &Value) -> Option<toml::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => {
+            let items = items.iter().filter_map(as_toml);
+            toml::Value::Array(items.collect())
+        }
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .filter_map(|(key, value)| Some((key.clone(), as_toml(value)?)));
+            toml::Value::Table(fields.collect())
+        }
+    })
 }
 
 fn in_words(problems: &[Problem]) -> String {
@@ -172,6 +193,8 @@ mod tests {
             (good().set("surprise", 1), "surprise"),
             (good().set("daily", "25:00"), "25:00"),
             (good().set("prompt", u64::MAX), "prompt"),
+            (good().set("prompt", vec!["a"]), "prompt"),
+            (good().set("max_runs", 1.5), "max_runs"),
             (JobDraft::of_keys("no name", good().keys), "no name"),
             (JobDraft::new("empty"), "deliver"),
         ];
