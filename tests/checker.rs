@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 /// result of the first has two parts; the result of the other is in doubt.
 const SOUND: &str = r#"
 INSERT INTO definitions VALUES ('d', '{}');
-INSERT INTO jobs VALUES
+INSERT INTO jobs (job_id, incarnation, revision, version, source, digest, first_seen_at, state, wake_at, removed_at) VALUES
   ('one', 1, 1, 9, 'file:jobs.toml', 'd', 0, '{"cursor":"1970-01-01T00:00:10Z","active":[],"waiting":[],"pause":null}', 20000000, NULL),
   ('two', 1, 1, 9, 'file:jobs.toml', 'd', 0, '{"cursor":"1970-01-01T00:00:10Z","active":[],"waiting":[],"pause":null}', 20000000, NULL);
 INSERT INTO occurrences (occurrence_id, job_id, incarnation, kind, slot, nominal_at, fire_at, cause,
@@ -344,7 +344,7 @@ async fn a_dump_tells_of_every_change_but_of_who_works() {
     let history = History::sound().await;
     let before = checker::dump(&history.database()).await;
     history
-        .change("INSERT INTO workers VALUES (1, 1, NULL, '', '')")
+        .change("INSERT INTO workers (worker_id, started_at, stopped_at, version, zone_data) VALUES (1, 1, NULL, '', '')")
         .await;
     assert_eq!(checker::dump(&history.database()).await, before, "I9");
     history
