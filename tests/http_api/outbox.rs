@@ -76,7 +76,10 @@ fn a_part_that_waits_can_be_cancelled_and_all_are_listed_newest_first() {
     let fault = json!({ "service": "telegram", "kind": "status", "status": 429, "retry_after": 60, "times": 9 });
     fakes.order(&json!({ "fault": fault }));
     served.post("/v1/jobs/letter/trigger", &json!({})).ok(202);
-    let waiting = served.until("/v1/outbox", |open| open["parts"][0]["attempts"] == 1);
+    let waiting = served.until("/v1/outbox", |open| {
+        let part = &open["parts"][0];
+        part["attempts"] == 1 && part["state"] == "pending"
+    });
     let part = waiting["parts"][0]["part_id"].as_i64().unwrap();
     assert_eq!(waiting["parts"], place.json(&["outbox"])["parts"]);
     let path = format!("/v1/outbox/{part}");
