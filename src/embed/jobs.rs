@@ -179,8 +179,7 @@ impl Jobs<'_> {
     pub async fn delete(self, id: &str, revision: Option<i64>) -> Result<(), JobError> {
         let setup = self.chatcron.setup().await;
         let control = self.chatcron.control(&setup.directory);
-        let job_id = control.job(id).await?.job.id;
-        control.delete(id, revision, self.chatcron.now()).await?;
+        let job_id = control.delete(id, revision, self.chatcron.now()).await?;
         self.tell(&job_id, JobChange::Removed);
         Ok(())
     }

@@ -199,8 +199,7 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     let services = api.services();
     let control = api.control(&services);
-    let id = control.job(&job).await?.job.id;
-    control.delete(&job, query.revision, api.now()).await?;
+    let id = control.delete(&job, query.revision, api.now()).await?;
     api.has_changed(&id, JobChange::Removed);
     Ok(StatusCode::NO_CONTENT)
 }

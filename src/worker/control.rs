@@ -152,17 +152,10 @@ impl Control<'_> {
     /// # Errors
     /// [`JobError::UnknownJob`], with the id that is most like it.
     pub async fn job(&self, found: &str) -> Result<StoredJob, JobError> {
-        if let Ok(id) = JobId::new(found)
-            && let Some(stored) = self.stored(&id).await?
-        {
-            return Ok(stored);
+        match self.find(found).await?.filter(is_there) {
+            Some(stored) => Ok(stored),
+            None => Err(self.unknown(found).await?),
         }
-        let jobs = self.store.job_digests().await?;
-        let ids = jobs.iter().map(|job| job.job_id.as_str());
-        Err(JobError::UnknownJob {
-            found: found.to_owned(),
-            nearest: config::nearest(found, ids).map(str::to_owned),
-        })
     }
 
     /// The job of this id, also one that was removed: its history is kept.
@@ -170,19 +163,26 @@ impl Control<'_> {
     /// # Errors
     /// [`JobError::UnknownJob`], with the id that is most like it.
     pub async fn job_or_removed(&self, found: &str) -> Result<StoredJob, JobError> {
-        if let Ok(id) = JobId::new(found) {
-            let stored = self.store.jobs(std::slice::from_ref(&id)).await?;
-            if let Some(stored) = stored.into_iter().next() {
-                return Ok(stored);
-            }
+        match self.find(found).await? {
+            Some(stored) => Ok(stored),
+            None => Err(self.unknown(found).await?),
         }
-        self.job(found).await
     }
 
-    async fn stored(&self, id: &JobId) -> Result<Option<StoredJob>, StoreError> {
-        let found = self.store.jobs(std::slice::from_ref(id)).await?;
-        let mut there = found.into_iter().filter(|job| job.removed_at.is_none());
-        Ok(there.next())
+    async fn find(&self, found: &str) -> Result<Option<StoredJob>, StoreError> {
+        let Ok(id) = JobId::new(found) else {
+            return Ok(None);
+        };
+        Ok(self.store.jobs(&[id]).await?.into_iter().next())
+    }
+
+    async fn unknown(&self, found: &str) -> Result<JobError, StoreError> {
+        let jobs = self.store.job_digests().await?;
+        let ids = jobs.iter().map(|job| job.job_id.as_str());
+        Ok(JobError::UnknownJob {
+            found: found.to_owned(),
+            nearest: config::nearest(found, ids).map(str::to_owned),
+        })
     }
 
     /// Creates a job at run time, and says who did.
@@ -197,7 +197,11 @@ impl Control<'_> {
     ) -> Result<StoredJob, JobError> {
         self.check(&job, now)?;
         let id = job.id.clone();
-        if self.stored(&id).await?.is_some() {
+        if self
+            .find(id.as_str())
+            .await?
+            .is_some_and(|job| is_there(&job))
+        {
             return Err(JobError::Exists { job_id: id });
         }
         let source = JobSource::Runtime(creator.to_owned());
@@ -239,7 +243,7 @@ impl Control<'_> {
         Err(JobError::Busy { job_id: id })
     }
 
-    /// Deletes a job that was created at run time; its history is kept.
+    /// Deletes a job that was created at run time, and returns its id; its history is kept.
     ///
     /// # Errors
     /// As [`Control::update`].
@@ -248,15 +252,16 @@ impl Control<'_> {
         id: &str,
         revision: Option<i64>,
         now: Timestamp,
-    ) -> Result<(), JobError> {
+    ) -> Result<JobId, JobError> {
         for _ in 0..ROUNDS {
             let stored = self.own(id, revision).await?;
-            let change = Change::new(stored.job.id, OwnedEvent::Removed);
+            let job_id = stored.job.id;
+            let change = Change::new(job_id.clone(), OwnedEvent::Removed);
             if self
                 .was_changed(change.as_seen(stored.version), now)
                 .await?
             {
-                return Ok(());
+                return Ok(job_id);
             }
         }
         let job_id = self.job(id).await?.job.id;
@@ -390,6 +395,10 @@ impl Control<'_> {
             None => Ok(()),
         }
     }
+}
+
+fn is_there(stored: &StoredJob) -> bool {
+    stored.removed_at.is_none()
 }
 
 /// Why a change was not made.
