@@ -1,7 +1,7 @@
 //! What an answer of the Bot API says about a message.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
@@ -9,12 +9,11 @@ use crate::{
     message::{Receipt, RefusalScope, SendAnswer, StopsAddress},
 };
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Answer {
+/// An answer, with its result in the form that its reader wants.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer<R> {
     pub(super) ok: bool,
-    /// A message; several for a group of media, of which the first is as good a proof. Or updates.
-    #[serde(default)]
-    pub(super) result: Value,
+    pub(super) result: Option<R>,
     pub(super) error_code: Option<u16>,
     #[serde(default)]
     pub(super) description: String,
@@ -22,7 +21,7 @@ pub(super) struct Answer {
     parameters: Parameters,
 }
 
-impl Answer {
+impl<R> Answer<R> {
     /// How long it asks to wait.
     pub(super) fn wait(&self) -> Option<SignedDuration> {
         let seconds = self.parameters.retry_after?;
@@ -47,13 +46,13 @@ pub(super) fn read(
 ) -> SendAnswer {
     let answer = body
         .map_err(|error| error.to_string())
-        .and_then(|body| parsed(&body));
+        .and_then(|body| parsed::<Value>(&body));
     let answer = match answer {
         Ok(answer) => answer,
         Err(why) => return by_status(status, header_wait, &why),
     };
     if answer.ok {
-        return shown(status, &answer.result);
+        return shown(status, &answer.result.unwrap_or_default());
     }
     if let Some(to) = answer.parameters.migrate_to_chat_id {
         return SendAnswer::Moved { to: to.to_string() };
@@ -70,6 +69,8 @@ pub(super) fn read(
     }
 }
 
+/// What proves that a message was shown: the message; several for a group of media, of which the
+/// first is as good a proof.
 fn shown(status: u16, result: &Value) -> SendAnswer {
     let message = result.get(0).unwrap_or(result);
     let id = message.get("message_id").and_then(Value::as_i64);
@@ -88,7 +89,7 @@ fn shown(status: u16, result: &Value) -> SendAnswer {
 }
 
 /// The JSON of an answer.
-pub(super) fn parsed(body: &[u8]) -> Result<Answer, String> {
+pub(super) fn parsed<R: DeserializeOwned>(body: &[u8]) -> Result<Answer<R>, String> {
     // The error of the parser could quote the body; its place is enough.
     serde_json::from_slice(body).map_err(|error| {
         format!(

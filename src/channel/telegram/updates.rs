@@ -4,7 +4,6 @@
 //! without words is told by a line in brackets, such as `[photo]`, with its caption behind it.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::answer::{self, Answer};
@@ -71,27 +70,36 @@ pub(super) fn read(
     body: Result<Vec<u8>, BodyError>,
 ) -> Result<Arrived, PollError> {
     let later = |retry_after, why: String| PollError::Later { retry_after, why };
-    let body = body.map_err(|error| error.to_string());
-    let answer = body
-        .as_deref()
-        .map_err(String::clone)
-        .and_then(answer::parsed)
+    let answer: Answer<Box<RawValue>> = body
+        .map_err(|error| error.to_string())
+        .and_then(|body| answer::parsed(&body))
         .map_err(|why| later(header_wait, format!("{status} {why}")))?;
     if !answer.ok {
         return Err(refusal(status, header_wait, &answer));
     }
-    let Value::Array(updates) = answer.result else {
+    let result = answer.result.as_deref().map_or("null", RawValue::get);
+    let Ok(as_they_came) = serde_json::from_str::<Vec<&RawValue>>(result) else {
         return Err(later(None, format!("{status} without a list of updates")));
     };
-    let as_they_came = body.as_deref().map(as_they_came).unwrap_or_default();
-    let arrived = arrived(&updates, &as_they_came);
+    let read = as_they_came.into_iter().map(Update::read);
+    let updates: Vec<_> = read.collect::<Result<_, _>>().map_err(|_| {
+        later(
+            header_wait,
+            format!("{status} with an update that is no JSON"),
+        )
+    })?;
+    let arrived = arrived(&updates);
     if arrived.position.is_none() && !updates.is_empty() {
         return Err(later(None, "the updates have no `update_id`".to_owned()));
     }
     Ok(arrived)
 }
 
-fn refusal(status: u16, header_wait: Option<SignedDuration>, answer: &Answer) -> PollError {
+fn refusal(
+    status: u16,
+    header_wait: Option<SignedDuration>,
+    answer: &Answer<Box<RawValue>>,
+) -> PollError {
     let code = answer.error_code.unwrap_or(status);
     let said = one_line(&answer.description);
     match code {
@@ -117,34 +125,32 @@ fn refusal(status: u16, header_wait: Option<SignedDuration>, answer: &Answer) ->
     }
 }
 
-/// The updates of an answer, byte for byte.
-fn as_they_came(body: &[u8]) -> Vec<&RawValue> {
-    #[derive(Deserialize)]
-    struct Raw<'a> {
-        #[serde(borrow)]
-        result: Vec<&'a RawValue>,
-    }
-    let raw: Result<Raw<'_>, _> = serde_json::from_slice(body);
-    raw.map(|raw| raw.result).unwrap_or_default()
+/// An update, read and byte for byte.
+struct Update<'a> {
+    value: Value,
+    raw: &'a RawValue,
 }
 
-fn arrived(updates: &[Value], as_they_came: &[&RawValue]) -> Arrived {
+impl<'a> Update<'a> {
+    fn read(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+        let value = serde_json::from_str(raw.get())?;
+        Ok(Self { value, raw })
+    }
+}
+
+fn arrived(updates: &[Update<'_>]) -> Arrived {
     let ids = updates
         .iter()
-        .filter_map(|update| update["update_id"].as_i64());
+        .filter_map(|update| update.value["update_id"].as_i64());
     Arrived {
-        events: updates
-            .iter()
-            .zip(as_they_came)
-            .filter_map(|(update, raw)| event(update, raw))
-            .collect(),
+        events: updates.iter().filter_map(event).collect(),
         position: ids.max().map(|last| last.saturating_add(1).to_string()),
     }
 }
 
 /// What an update says; `None` where nobody wrote anything.
-fn event(update: &Value, raw: &RawValue) -> Option<InboundEvent> {
-    let message = update.get("message")?;
+fn event(Update { value, raw }: &Update<'_>) -> Option<InboundEvent> {
+    let message = value.get("message")?;
     let chat = message.get("chat")?;
     let address = chat.get("id")?.as_i64()?.to_string();
     if let Some(to) = message.get("migrate_to_chat_id").and_then(Value::as_i64) {

@@ -5,13 +5,13 @@ fn raw(update: &Value) -> Box<RawValue> {
 }
 
 fn event_of(update: &Value) -> Option<InboundEvent> {
-    event(update, &raw(update))
+    event(&Update::read(&raw(update)).unwrap())
 }
 
 fn arrived_of(updates: &[Value]) -> Arrived {
     let raw: Vec<_> = updates.iter().map(raw).collect();
-    let raw: Vec<&RawValue> = raw.iter().map(AsRef::as_ref).collect();
-    arrived(updates, &raw)
+    let read = raw.iter().map(|raw| Update::read(raw).unwrap());
+    arrived(&read.collect::<Vec<_>>())
 }
 
 fn said(message: Value) -> Option<Said> {
