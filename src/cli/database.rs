@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use crate::{
-    cli::{Exit, failure::Failure},
+    cli::{
+        Exit,
+        failure::{Failure, with_cause},
+    },
     store::{
         StoreError,
         sqlite::{BackupError, OpenMode, back_up as copy},
@@ -71,10 +74,7 @@ pub(super) async fn back_up(database: &Database, to: &Path) -> Result<(), Failur
 
 /// What a person is told when the store fails.
 pub(super) fn failure(error: &StoreError) -> Failure {
-    let message = match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
+    let message = with_cause(error);
     match error {
         StoreError::Held { .. } => Failure::new(Exit::Refused, message).help(
             "stop that one first, or wait for its end with `run --standby`; \
@@ -103,10 +103,7 @@ fn no_copy(error: &BackupError) -> Failure {
         BackupError::Unfinished { .. } => "wait for its end, or remove that file",
         BackupError::Place { .. } => "name a file in a folder that can be written",
     };
-    let message = match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
+    let message = with_cause(error);
     Failure::new(Exit::CannotRead, message).help(help)
 }
 

@@ -1,6 +1,6 @@
 //! Why a command could not do its work.
 
-use std::fmt;
+use std::{error::Error, fmt};
 
 use crate::cli::Exit;
 
@@ -24,6 +24,14 @@ impl Failure {
     pub(super) fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
         self
+    }
+}
+
+/// An error with what lies behind it.
+pub(super) fn with_cause(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     cli::{
         Exit,
         database::Database,
-        failure::Failure,
+        failure::{Failure, with_cause},
         jobs_file,
         names::{self, Session, unreadable},
         print,
@@ -181,8 +181,7 @@ async fn compare(
 
 /// Why a log cannot be read.
 fn unreadable_log(path: &Path, error: &log::LogError) -> Failure {
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
-    let message = format!("{}: {error}{}", path.display(), cause.unwrap_or_default());
+    let message = format!("{}: {}", path.display(), with_cause(error));
     let failure = Failure::new(Exit::CannotRead, message);
     match error {
         log::LogError::Line { .. } => failure.help(

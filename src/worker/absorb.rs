@@ -148,11 +148,9 @@ impl Worker {
             if answer.is_ok() {
                 let what = Happened::turn_finished(turn.turn_id, &turn.session_key, &end.result);
                 self.events.tell(now, what);
-            }
-            let (chat, turn) = (&turn.session_key, turn.turn_id.0);
-            if answer.is_ok() {
                 measure::turn(&end.result);
             }
+            let (chat, turn) = (&turn.session_key, turn.turn_id.0);
             match (answer, &end.result) {
                 (Ok(()), TurnResult::Done) => tracing::info!(%chat, turn, "turn done"),
                 (Ok(()), TurnResult::Requeued) => tracing::info!(%chat, turn, "turn waits again"),
