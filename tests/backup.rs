@@ -7,30 +7,11 @@ mod process;
 
 use std::{fs, os::unix::fs::PermissionsExt, thread, time::Duration};
 
-use process::{Place, told};
-
-const JOBS: &str = r#"
-timezone = "UTC"
-
-[jobs.tick]
-every   = "1s"
-prompt  = "tock"
-deliver = "ops"
-
-[chats.ops]
-channel = "terminal"
-agent   = "main"
-
-[channels.terminal]
-kind = "console"
-
-[agents.main]
-kind = "echo"
-"#;
+use process::{Place, TICKING, told};
 
 #[test]
 fn a_copy_of_a_database_in_use_holds_and_can_be_gone_on_from() {
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let worker = place.start();
     worker.until_printed("tock");
     for name in ["one.db", "two.db", "three.db"] {
@@ -70,7 +51,7 @@ fn a_copy_of_a_database_in_use_holds_and_can_be_gone_on_from() {
 
 #[test]
 fn nothing_is_written_over_and_nothing_half_is_left() {
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let none = place.run(&["backup", "copy.db"]);
     assert_eq!(none.status.code(), Some(3), "{}", told(&none));
     let worker = place.start();

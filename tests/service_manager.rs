@@ -7,26 +7,7 @@ mod process;
 
 use std::{os::unix::net::UnixDatagram, time::Duration};
 
-use process::Place;
-
-const JOBS: &str = r#"
-timezone = "UTC"
-
-[jobs.tick]
-every   = "1h"
-prompt  = "tock"
-deliver = "ops"
-
-[chats.ops]
-channel = "terminal"
-agent   = "main"
-
-[channels.terminal]
-kind = "console"
-
-[agents.main]
-kind = "echo"
-"#;
+use process::{Place, TICKING};
 
 /// Stands in for the service manager: it wants to hear of life three times a second.
 struct Manager {
@@ -36,7 +17,7 @@ struct Manager {
 
 impl Manager {
     fn of(name: &str) -> (Self, Place) {
-        let place = Place::new(JOBS);
+        let place = Place::new(TICKING);
         let path = place.path(name);
         let socket = UnixDatagram::bind(&path).unwrap();
         socket

@@ -9,28 +9,9 @@ mod world;
 
 use std::{thread, time::Duration};
 
-use process::{Place, told, until};
+use process::{Place, TICKING, told, until};
 use serde_json::Value;
 use world::{TestAgent, TestChannel, World};
-
-const JOBS: &str = r#"
-timezone = "UTC"
-
-[jobs.tick]
-every   = "1s"
-prompt  = "tock"
-deliver = "ops"
-
-[chats.ops]
-channel = "terminal"
-agent   = "main"
-
-[channels.terminal]
-kind = "console"
-
-[agents.main]
-kind = "echo"
-"#;
 
 const STANDING_BY: &str = "standing by: another chatcron is running";
 
@@ -49,7 +30,7 @@ fn nothing_twice_and_no_hole(place: &Place) {
 
 #[test]
 fn a_standby_takes_over_at_once_when_the_worker_is_killed() {
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let first = place.start();
     first.until_printed("tock");
     let refused = place.run(&["run"]);
@@ -60,7 +41,7 @@ fn a_standby_takes_over_at_once_when_the_worker_is_killed() {
     thread::sleep(Duration::from_millis(1200));
     assert_eq!(second.out(), "", "a standby does nothing");
     // Edited meanwhile: what takes over reads the file as it is then.
-    place.write("jobs.toml", &JOBS.replace("\"tock\"", "\"taken over\""));
+    place.write("jobs.toml", &TICKING.replace("\"tock\"", "\"taken over\""));
     first.until_printed("taken over");
     first.kill();
     second.until_logged("taking over");
@@ -76,7 +57,7 @@ fn a_standby_takes_over_at_once_when_the_worker_is_killed() {
 
 #[test]
 fn a_standby_ends_when_it_is_asked_to_and_the_worker_goes_on() {
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let first = place.start();
     let second = place.start_with(&["run", "--standby"]);
     second.until_logged(STANDING_BY);
@@ -92,7 +73,7 @@ fn a_standby_ends_when_it_is_asked_to_and_the_worker_goes_on() {
 
 #[test]
 fn a_frozen_worker_still_holds_the_lock_and_goes_on_when_it_is_thawed() {
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let first = place.start();
     first.until_printed("tock");
     let second = place.start_with(&["run", "--standby"]);
@@ -120,7 +101,7 @@ fn nobody_is_told_that_the_database_is_locked() {
     let many: String = (0..20)
         .map(|n| format!("[jobs.j{n}]\nevery = \"1s\"\nprompt = \"{n}\"\ndeliver = \"ops\"\n"))
         .collect();
-    let place = Place::new(&format!("{JOBS}\n{many}"));
+    let place = Place::new(&format!("{TICKING}\n{many}"));
     let worker = place.start();
     worker.until_printed("tock");
     let commands: [&[&str]; 8] = [
@@ -163,7 +144,7 @@ fn nobody_is_told_that_the_database_is_locked() {
 
 #[test]
 fn the_slots_that_were_missed_are_listed_by_themselves() {
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let worker = place.start();
     worker.until_printed("tock");
     worker.kill();
@@ -263,7 +244,7 @@ async fn until_settled(worker: &mut chatcron::worker::Worker, channel: &TestChan
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_by_a_doubtful_clock_waits_until_it_is_confirmed_and_commands_are_refused() {
     use sqlx::Connection;
-    let place = Place::new(JOBS);
+    let place = Place::new(TICKING);
     let worker = place.start();
     worker.until_printed("tock");
     assert_eq!(worker.stop(), Some(0));

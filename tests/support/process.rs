@@ -18,6 +18,26 @@ use serde_json::Value;
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// A job whose words a console shows every second.
+pub(crate) const TICKING: &str = r#"
+timezone = "UTC"
+
+[jobs.tick]
+every   = "1s"
+prompt  = "tock"
+deliver = "ops"
+
+[chats.ops]
+channel = "terminal"
+agent   = "main"
+
+[channels.terminal]
+kind = "console"
+
+[agents.main]
+kind = "echo"
+"#;
+
 /// A folder with a jobs file, in which chatcron is run.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
