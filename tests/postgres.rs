@@ -80,6 +80,9 @@ async fn every_command_works_on_a_server() {
     let (place, url) = place_on(server).await;
     let early = place.run(&["list"]);
     assert_eq!(early.status.code(), Some(3), "{}", told(&early));
+    let words = told(&early);
+    assert!(words.contains("nothing has been applied to"), "{words}");
+    assert!(words.contains("help: `chatcron run`"), "{words}");
     let worker = place.start();
     worker.until_printed("tock");
     // A second one shares the work.
@@ -87,7 +90,7 @@ async fn every_command_works_on_a_server() {
     assert_eq!(second.stop(), Some(0));
     let list = place.ok(&["list"]);
     assert!(
-        list.contains("tick") && !list.contains("not running"),
+        list.contains("tick") && list.contains("at work: worker "),
         "{list}"
     );
     let said = place.ok(&["say", "ops", "how are you?"]);

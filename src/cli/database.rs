@@ -39,6 +39,7 @@ impl Arguments {
         Database::of_url(url, &folder).map_err(|error| match &error {
             DatabaseUrlError::Address(address) => {
                 Failure::new(Exit::Usage, format!("`--db` cannot be used: {address}"))
+                    .help(error.help())
             }
             DatabaseUrlError::OtherKind { .. }
             | DatabaseUrlError::InMemory
@@ -86,13 +87,27 @@ pub(super) fn failure(error: &StoreError) -> Failure {
             .help("make room there and try again; nothing was written"),
         StoreError::Newer { .. } => Failure::new(Exit::Refused, message)
             .help("install the newer chatcron, or name another database with --db"),
-        StoreError::WrongPartState { .. } => Failure::new(Exit::DoesNotHold, message),
+        StoreError::Unapplied { .. } => Failure::new(Exit::CannotRead, message)
+            .help("`chatcron run` makes them when it starts the jobs of a file"),
+        StoreError::Older { .. } => Failure::new(Exit::CannotRead, message)
+            .help("a command that writes brings it up to date, such as `chatcron run`"),
+        StoreError::WrongPartState { part, .. } => Failure::new(Exit::DoesNotHold, message)
+            .help(format!("`chatcron outbox show {part}` says how it stands")),
+        StoreError::PartUnderWay { part } => Failure::new(Exit::DoesNotHold, message).help(format!(
+            "wait for what comes of it, which `chatcron outbox show {part}` says; where a worker died \
+             over it, the next `chatcron run` takes it up"
+        )),
+        StoreError::NoMessageId { .. } => Failure::new(Exit::Usage, message)
+            .help("leave `--message-id` out where the id is not known"),
         StoreError::NoSuchPart { .. } => {
             Failure::new(Exit::CannotRead, message).help("`chatcron outbox` lists the parts")
         }
-        StoreError::Unavailable { .. } | StoreError::Corrupt { .. } => {
-            Failure::new(Exit::CannotRead, message)
-        }
+        StoreError::Unavailable { .. } => Failure::new(Exit::CannotRead, message).help(
+            "see that the file or the server is there and that you may use it; `--db` names another \
+             database",
+        ),
+        StoreError::Corrupt { .. } => Failure::new(Exit::CannotRead, message)
+            .help("`chatcron audit` says what else is wrong; a backup can be put in its place"),
     }
 }
 
@@ -100,7 +115,7 @@ fn no_copy(error: &BackupError) -> Failure {
     let help = match error {
         BackupError::Store(error) => return failure(error),
         BackupError::Occupied { .. } => "name a file that is not there yet",
-        BackupError::Unfinished { .. } => "wait for its end, or remove that file",
+        BackupError::Unfinished { .. } => "wait for its end, or name another file",
         BackupError::Place { .. } => "name a file in a folder that can be written",
     };
     let message = with_cause(error);

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     cli::{
         Exit,
-        database::{self, Lock},
+        database::{self, Database, Lock},
         failure::Failure,
         incidents, json,
         names::unreadable,
@@ -18,7 +18,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     directory::Chat,
-    store::Store,
+    store::{Role, Store, WorkerRow},
     view::{self, Listed, Standing, State, accounted_ahead},
 };
 
@@ -41,12 +41,16 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let now = SystemClock.now();
     let database = arguments.database.database(&arguments.file)?;
-    let (jobs, chats, holder) = runtime::block_on(async {
+    let (jobs, chats, holder, workers) = runtime::block_on(async {
         let store = reading::open(&database).await?;
         let jobs = load(&*store, now).await?;
         let chats = store.chats().await.map_err(unreadable)?;
         let holder = Lock::holder(&database).await.map_err(unreadable)?;
-        Ok((jobs, chats, holder))
+        let workers = match &database {
+            Database::File(_) => Vec::new(),
+            Database::Server { .. } => store.living_workers().await.map_err(unreadable)?,
+        };
+        Ok((jobs, chats, holder, workers))
     })?;
     if arguments.json {
         print(&as_json(&jobs, now))?;
@@ -57,6 +61,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     text.push_str(&ahead(&jobs, now));
     if holder.is_none() {
         text.push_str("chatcron is not running: `chatcron run` starts it\n");
+    } else if let Some(line) = at_work(&workers, now) {
+        text.push_str(&line);
     } else if let Some(trouble) = Lock::trouble(&database) {
         let trouble = plain::line(&trouble);
         text.push_str(&format!(
@@ -113,6 +119,23 @@ fn render(jobs: &[Listed], chats: &[Chat], now: Timestamp, screen: Screen) -> St
         ]);
     }
     table.render(screen)
+}
+
+/// The workers that share a database of a server; `None` where none is known to be alive.
+fn at_work(workers: &[WorkerRow], now: Timestamp) -> Option<String> {
+    let workers: Vec<String> = workers
+        .iter()
+        .filter(|worker| worker.role == Role::Worker)
+        .map(|worker| {
+            let since = words::span(worker.started_at.duration_until(now));
+            format!("{} (for {since})", worker.id.0)
+        })
+        .collect();
+    match &workers[..] {
+        [] => None,
+        [one] => Some(format!("at work: worker {one}\n")),
+        several => Some(format!("at work: workers {}\n", several.join(", "))),
+    }
 }
 
 /// Jobs that fail at present, and whether a person knows.

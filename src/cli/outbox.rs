@@ -8,7 +8,7 @@ use crate::{
         Exit,
         failure::Failure,
         json,
-        names::unreadable,
+        names::{self, unreadable},
         parts, plain, print,
         reading::Place,
         runtime,
@@ -66,8 +66,9 @@ struct Show {
 
 /// Say whether the chat showed a part in doubt.
 ///
-/// With --shown its row is written to the chat's transcript; with --not-shown it counts as failed,
-/// and `chatcron outbox retry` sends it again.
+/// In doubt is an unknown part, and one that is tried again under its key, between two tries. With
+/// --shown its row is written to the chat's transcript; with --not-shown it counts as failed, and
+/// `chatcron outbox retry` sends it again.
 #[derive(Debug, clap::Args)]
 struct Resolve {
     /// The part's id.
@@ -92,14 +93,24 @@ struct Word {
     not_shown: bool,
 }
 
-/// Send a failed part again, and the rest of its message with it.
+/// Send a failed part again, and the rest of its message with it; or all of them.
 ///
 /// It keeps its key, so that a channel which has it after all does not show it twice. The agent is
 /// not asked again.
 #[derive(Debug, clap::Args)]
 struct Retry {
     /// The part's id.
-    id: i64,
+    #[arg(required_unless_present = "all")]
+    id: Option<i64>,
+    /// All failed parts, in the order in which they were made.
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    /// With --all: those of this chat only, by name or session key.
+    #[arg(long, value_name = "CHAT", requires = "all")]
+    chat: Option<String>,
+    /// With --all: say what would be sent, and change nothing.
+    #[arg(long, requires = "all")]
+    dry_run: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -120,15 +131,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             None => list(arguments, now).await,
             Some(Action::Show(show)) => show_one(show, now).await,
             Some(Action::Resolve(resolve)) => settle(resolve, now).await,
-            Some(Action::Retry(retry)) => {
-                let store = retry.place.open_to_write().await?;
-                let row = part(&*store, retry.id).await?;
-                store
-                    .retry_part(row.part_id, now)
-                    .await
-                    .map_err(unreadable)?;
-                Ok(retried(&row))
-            }
+            Some(Action::Retry(retry)) => match retry.id {
+                Some(id) => {
+                    let store = retry.place.open_to_write().await?;
+                    let row = part(&*store, id).await?;
+                    store
+                        .retry_part(row.part_id, now)
+                        .await
+                        .map_err(unreadable)?;
+                    Ok(retried(&row))
+                }
+                None => retry_all(retry, now).await,
+            },
             Some(Action::Cancel(cancel)) => {
                 let store = cancel.place.open_to_write().await?;
                 let row = part(&*store, cancel.id).await?;
@@ -166,11 +180,8 @@ fn render(rows: &[OutboxRow], now: Timestamp, screen: Screen) -> String {
     let mut out = parts::table(rows, now, screen);
     for row in rows {
         match row.state {
-            PartState::Unknown => out.push_str(&format!(
-                "look at {}, then: chatcron outbox resolve {} --shown | --not-shown\n",
-                words::place(&row.destination),
-                row.part_id
-            )),
+            PartState::Unknown => out.push_str(&look(row)),
+            PartState::Sending if !row.under_way => out.push_str(&look(row)),
             PartState::Failed => out.push_str(&format!(
                 "to send {} again: chatcron outbox retry {}\n",
                 row.part_id, row.part_id
@@ -182,6 +193,14 @@ fn render(rows: &[OutboxRow], now: Timestamp, screen: Screen) -> String {
         }
     }
     out
+}
+
+fn look(row: &OutboxRow) -> String {
+    format!(
+        "look at {}, then: chatcron outbox resolve {} --shown | --not-shown\n",
+        words::place(&row.destination),
+        row.part_id
+    )
 }
 
 async fn part(store: &dyn Store, id: i64) -> Result<OutboxRow, Failure> {
@@ -283,6 +302,66 @@ fn resolved(row: &OutboxRow, resolution: &Resolution) -> String {
              to send it again: chatcron outbox retry {id}\n"
         ),
     }
+}
+
+/// Sends all failed parts again, or says which they are.
+async fn retry_all(retry: &Retry, now: Timestamp) -> Result<String, Failure> {
+    let store = if retry.dry_run {
+        retry.place.open().await?
+    } else {
+        retry.place.open_to_write().await?
+    };
+    let chat = match &retry.chat {
+        Some(name) => Some(names::session(&*store, &retry.place.file, name).await?),
+        None => None,
+    };
+    let rows = store.outbox(OutboxScope::Open).await.map_err(unreadable)?;
+    let is_asked = |row: &&OutboxRow| {
+        let is_there = chat.as_ref().is_none_or(|chat| chat.key == row.session_key);
+        row.state == PartState::Failed && is_there
+    };
+    let failed: Vec<OutboxRow> = rows.iter().filter(is_asked).cloned().collect();
+    if retry.dry_run {
+        let table = parts::table(&failed, now, Screen::of_stdout());
+        let text = format!("{}; nothing was changed\n", would_retry(failed.len()));
+        return Ok(if failed.is_empty() {
+            text
+        } else {
+            table + &text
+        });
+    }
+    let mut sent = 0;
+    for row in &failed {
+        match store.retry_part(row.part_id, now).await {
+            Ok(()) => sent += 1,
+            // Somebody else has said otherwise meanwhile.
+            Err(StoreError::WrongPartState { .. } | StoreError::NoSuchPart { .. }) => {}
+            Err(error) => return Err(unreadable(error)),
+        }
+    }
+    Ok(all_retried(sent))
+}
+
+fn would_retry(count: usize) -> String {
+    match count {
+        0 => String::from("no part has failed"),
+        _ => format!("{} would be sent again", counted_parts(count)),
+    }
+}
+
+fn all_retried(count: usize) -> String {
+    match count {
+        0 => String::from("no part has failed; nothing was changed\n"),
+        _ => format!(
+            "sent again, each under its old key and with the rest of its message: {}; a running \
+             `chatcron run` does it now, else the next one\n",
+            counted_parts(count)
+        ),
+    }
+}
+
+fn counted_parts(count: usize) -> String {
+    words::counted(u64::try_from(count).unwrap_or(u64::MAX), "part")
 }
 
 fn retried(row: &OutboxRow) -> String {

@@ -112,6 +112,7 @@ pub(super) fn part(id: i64, text: &str) -> OutboxRow {
         part: 1,
         parts: 2,
         state: PartState::Unknown,
+        under_way: false,
         reason: None,
         why: Some("the connection broke after the text was sent".to_owned()),
         origin: Origin::JobResult,

@@ -118,8 +118,8 @@ struct Word {
     responses(
         (status = 200, description = "The part as it is now", body = Part),
         (status = 404, description = "There is no such part"),
-        (status = 409, description = "The part is not in doubt"),
-        (status = 422, description = "A part that was not shown has no message id"),
+        (status = 409, description = "The part is not in doubt, or is being sent"),
+        (status = 422, description = "A part that was not shown has no message id, and an id has 1 to 256 bytes"),
     ))]
 async fn resolve(
     State(api): State<Api>,

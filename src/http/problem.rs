@@ -224,7 +224,15 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::WrongPartState { .. } => Kind::PartState.because(error.to_string()),
+            StoreError::WrongPartState { part, .. } => Kind::PartState
+                .because(error.to_string())
+                .help(format!("`GET /v1/outbox/{part}` says how it stands")),
+            StoreError::PartUnderWay { part } => Kind::PartState
+                .because(error.to_string())
+                .help(format!("`GET /v1/outbox/{part}` says what comes of it")),
+            StoreError::NoMessageId { .. } => Kind::Unprocessable
+                .because(error.to_string())
+                .help("leave `message_id` out where the id is not known"),
             StoreError::NoSuchPart { .. } => Kind::UnknownPart
                 .because(error.to_string())
                 .help("`GET /v1/outbox` lists the parts"),
@@ -233,6 +241,8 @@ impl From<StoreError> for Problem {
             | StoreError::Full { .. }
             | StoreError::Held { .. }
             | StoreError::Newer { .. }
+            | StoreError::Unapplied { .. }
+            | StoreError::Older { .. }
             | StoreError::Corrupt { .. } => {
                 tracing::warn!(%error, "a request could not read or write the store");
                 Kind::Unavailable

@@ -1,6 +1,10 @@
 //! How the store fails: the whole of it, or one item of a batch.
 
-use crate::{ids::PartId, message::PartState, occurrence::Slot};
+use crate::{
+    ids::PartId,
+    message::{MESSAGE_ID_MAX, PartState},
+    occurrence::Slot,
+};
 
 /// Why the store did nothing at all.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +49,18 @@ pub enum StoreError {
         /// The newest schema this version knows.
         known: i64,
     },
+    /// It has no tables yet: no jobs file was ever applied to it.
+    #[error("nothing has been applied to {database} yet: it has no tables of chatcron")]
+    Unapplied {
+        /// Which database.
+        database: String,
+    },
+    /// An older version of chatcron has written it, and it may not be brought up to date by reading.
+    #[error("{database} has the schema of an older chatcron")]
+    Older {
+        /// Which database.
+        database: String,
+    },
     /// It holds something that this version cannot have written.
     #[error("{what}")]
     Corrupt {
@@ -60,6 +76,20 @@ pub enum StoreError {
         found: PartState,
         /// What would be accepted.
         accepted: &'static str,
+    },
+    /// A person asked for something about a part that a worker may be sending at this moment.
+    #[error("part {part} is being sent, and nobody can say yet whether it will be shown")]
+    PartUnderWay {
+        /// The part.
+        part: PartId,
+    },
+    /// A person gave something as a channel's id of a message that cannot be one.
+    #[error(
+        "a channel's id of a message has 1 to {MESSAGE_ID_MAX} bytes, and this one has {found}"
+    )]
+    NoMessageId {
+        /// How many bytes it has.
+        found: usize,
     },
     /// There is no such part.
     #[error("there is no part {part} in the outbox")]

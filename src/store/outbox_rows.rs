@@ -210,6 +210,9 @@ pub struct OutboxRow {
     pub parts: u32,
     /// Its state.
     pub state: PartState,
+    /// Whether an attempt to send it is under way; one that is `sending` otherwise is in doubt, and
+    /// between two tries.
+    pub under_way: bool,
     /// Why it ended so.
     pub reason: Option<String>,
     /// The channel's last answer in words.

@@ -113,3 +113,38 @@ fn a_part_that_waits_can_be_cancelled_and_all_are_listed_newest_first() {
         answer.problem(404, "unknown-part");
     }
 }
+
+#[test]
+fn all_failed_parts_of_a_chat_are_sent_again_by_one_command() {
+    let fakes = Fakes::start();
+    let place = place(&fakes);
+    let served = Served::new(&place);
+    let fault = json!({ "service": "telegram", "kind": "status", "status": 400, "times": 2 });
+    fakes.order(&json!({ "fault": fault }));
+    for failed in 1..=2 {
+        served.post("/v1/jobs/letter/trigger", &json!({})).ok(202);
+        served.until("/v1/outbox", |open| {
+            let parts = open["parts"].as_array().unwrap();
+            parts.len() == failed && parts.iter().all(|part| part["state"] == "failed")
+        });
+    }
+    let elsewhere = place.ok(&["outbox", "retry", "--all", "--chat", "me"]);
+    assert_eq!(elsewhere, "no part has failed; nothing was changed\n");
+    let looked = place.ok(&["outbox", "retry", "--all", "--dry-run"]);
+    assert!(
+        looked.ends_with("2 parts would be sent again; nothing was changed\n"),
+        "{looked}"
+    );
+    let open = served.get("/v1/outbox").ok(200);
+    assert_eq!(open["parts"].as_array().unwrap().len(), 2);
+    let sent = place.ok(&["outbox", "retry", "--all", "--chat", "away"]);
+    assert!(sent.contains("2 parts"), "{sent}");
+    served.until("/v1/outbox", |open| open["parts"] == json!([]));
+    let wrong = place.run(&["outbox", "retry", "1", "--all"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let settled = place.run(&["outbox", "cancel", "1"]);
+    assert_eq!(settled.status.code(), Some(1));
+    let words = String::from_utf8(settled.stderr).unwrap();
+    assert!(words.contains("help: `chatcron outbox show 1`"), "{words}");
+    assert_eq!(served.worker.stop(), Some(0));
+}

@@ -3,8 +3,8 @@
 use chatcron::{
     ids::PartId,
     message::{Origin, PartReason, PartState, StopsAddress},
-    policy::outbox::Transition,
-    store::{OutboxRow, OutboxScope, Resolution, Store, StoreError, TurnResult},
+    policy::{Grant, outbox::Transition},
+    store::{Conflict, OutboxRow, OutboxScope, Resolution, Store, StoreError, TurnResult},
 };
 
 use crate::{Database, fixture::*};
@@ -193,4 +193,104 @@ pub(crate) async fn the_open_outbox_lists_what_needs_something<D: Database>(data
             .unwrap()
             .is_empty()
     );
+}
+
+pub(crate) async fn a_part_between_two_tries_can_be_resolved_and_one_that_is_being_sent_cannot<
+    D: Database,
+>(
+    database: &D,
+) {
+    let bench = Bench::with_job(database).await;
+    let key = session("1");
+    for (slot, word, state) in [
+        ("s1", shown(), PartState::Confirmed),
+        ("s2", Resolution::NotShown, PartState::Failed),
+    ] {
+        let result = message(slot, Origin::JobResult, destination("1"), &["one", "two"]);
+        let parts = bench.enqueued(slot, result, 60).await;
+        let part = parts[0].part_id;
+        let sending = bench.claim_part(part, &key, 61).await;
+        let early = bench.store.resolve_part(part, word.clone(), at(62)).await;
+        assert!(matches!(early, Err(StoreError::PartUnderWay { .. })));
+        assert!(bench.part(part).await.under_way);
+        let again = Transition::TryAgain {
+            state: PartState::Sending,
+            at: at(300),
+        };
+        bench.settle(&sending, again, 63).await.unwrap();
+        assert!(!bench.part(part).await.under_way);
+        bench.store.resolve_part(part, word, at(64)).await.unwrap();
+        assert_eq!(bench.part(part).await.state, state);
+        let late = bench.claim(&key, Grant::Deliver(part), 300).await;
+        assert_eq!(
+            late.unwrap_err(),
+            Conflict::PartSettled,
+            "nobody sends it again"
+        );
+        let rest = bench.part(parts[1].part_id).await;
+        if state == PartState::Confirmed {
+            bench.send(&rest, receipt("m-8"), 65).await;
+        } else {
+            assert_eq!(rest.reason.as_deref(), Some("rest-of-failed"));
+        }
+    }
+    assert_eq!(bench.recalled(&key).await, ["one", "two"]);
+}
+
+pub(crate) async fn a_word_about_a_part_waits_for_the_lane_and_nobody_sends_it_meanwhile<
+    D: Database,
+>(
+    database: &D,
+) {
+    let bench = Bench::with_job(database).await;
+    let key = session("1");
+    let result = message("m1", Origin::JobResult, destination("1"), &["one"]);
+    let part = bench.enqueued("s1", result, 60).await[0].part_id;
+    let sending = bench.claim_part(part, &key, 61).await;
+    let again = Transition::TryAgain {
+        state: PartState::Sending,
+        at: at(62),
+    };
+    bench.settle(&sending, again, 61).await.unwrap();
+    let turn = bench
+        .begin_turn(&key, inbound("1", "hi", None), 62, 62)
+        .await;
+    bench
+        .store
+        .resolve_part(part, shown(), at(63))
+        .await
+        .unwrap();
+    assert_eq!(bench.part(part).await.state, PartState::Sending);
+    assert_eq!(bench.recalled(&key).await, ["hi"]);
+    bench
+        .finish_turn(&turn, TurnResult::Done, None, 64)
+        .await
+        .unwrap();
+    assert_eq!(bench.part(part).await.state, PartState::Confirmed);
+    assert_eq!(bench.recalled(&key).await, ["hi", "one"]);
+}
+
+pub(crate) async fn an_id_of_a_message_that_is_none_is_refused<D: Database>(database: &D) {
+    let bench = Bench::with_job(database).await;
+    let part = unknown_part(&bench).await.part_id;
+    let named = |id: String| Resolution::Shown {
+        message_id: Some(id),
+        posting_note: None,
+    };
+    for wrong in [String::new(), "m".repeat(257)] {
+        let found = wrong.len();
+        let refused = bench.store.resolve_part(part, named(wrong), at(62)).await;
+        let Err(StoreError::NoMessageId { found: told }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(told, found);
+    }
+    assert_eq!(bench.part(part).await.state, PartState::Unknown);
+    let longest = named("m".repeat(256));
+    bench
+        .store
+        .resolve_part(part, longest, at(63))
+        .await
+        .unwrap();
+    assert_eq!(bench.part(part).await.state, PartState::Confirmed);
 }

@@ -172,7 +172,7 @@ async fn a_database_without_our_tables_is_made_by_the_worker_alone() {
         let error = PostgresStore::open(&database.address(), mode)
             .await
             .unwrap_err();
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+        assert!(matches!(error, StoreError::Unapplied { .. }), "{error}");
     }
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'";
     assert_eq!(number(&mut conn, tables).await, 0);

@@ -38,6 +38,7 @@ fn part(n: i64, text: &str, state: PartState) -> OutboxRow {
         part: 1,
         parts: 1,
         state,
+        under_way: false,
         reason: None,
         why: None,
         origin: Origin::JobResult,

@@ -38,18 +38,16 @@ async fn prepare_with(
     }
     match mode {
         OpenMode::CreateIfMissing => {}
-        OpenMode::MustExist if found > 0 => {}
-        OpenMode::MustExist => {
-            return Err(unavailable(
-                format!("there are no tables of chatcron in {address}"),
-                "`chatcron run` makes them",
-            ));
+        OpenMode::MustExist | OpenMode::ReadOnly if found == 0 => {
+            return Err(StoreError::Unapplied {
+                database: address.name().to_owned(),
+            });
         }
+        OpenMode::MustExist => {}
         OpenMode::ReadOnly => {
-            return Err(unavailable(
-                format!("{address} has an older schema, or none"),
-                "a command that writes brings it up to date",
-            ));
+            return Err(StoreError::Older {
+                database: address.name().to_owned(),
+            });
         }
     }
     let pool = address::pool(1).connect_lazy_with(address.patient());

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     ids::{IdempotencyKey, MessageId, PartId, RunId, SessionKey, TurnId},
     job::OnUnknown,
-    message::{Origin, PartReason, PartState},
+    message::{Origin, PartReason, PartState, is_message_id},
     store::{OutboxRow, OutboxScope, Resolution, StoreError},
 };
 
@@ -22,7 +22,8 @@ use super::{
 macro_rules! listing {
     ($tail:literal) => {
         concat!(
-            "SELECT p.part_id, p.message_id, p.part, o.parts, p.state, p.reason, p.why, o.origin, \
+            "SELECT p.part_id, p.message_id, p.part, o.parts, p.state, \
+             p.state = 'sending' AND p.epoch IS NOT NULL AS under_way, p.reason, p.why, o.origin, \
              o.destination, p.session_key, p.idempotency_key, p.text, p.native IS NOT NULL AS native, \
              o.job_id, o.job_name, o.zone, o.run_id, o.turn_id, o.on_unknown, p.attempts, \
              o.enqueued_at, p.first_attempt_at, p.next_attempt_at, p.settled_at, p.channel_message_id, \
@@ -226,6 +227,7 @@ fn outbox_row(row: &Row) -> Fallible<OutboxRow> {
         part: row.count("part")?,
         parts: row.count("parts")?,
         state: row.word("state", PartState::from_stored)?,
+        under_way: row.get("under_way")?,
         reason: row.get("reason")?,
         why: row.get("why")?,
         origin: row.word("origin", Origin::from_stored)?,
@@ -331,9 +333,30 @@ pub(super) async fn resolve(
     word: Resolution,
     now: Timestamp,
 ) -> Fallible<Result<(), StoreError>> {
-    let accepted = "only an unknown part can be resolved";
-    if let Err(error) = named(conn, part, &[PartState::Unknown], accepted).await? {
-        return Ok(Err(error));
+    let accepted = "only a part in doubt can be resolved: an unknown one, or one between two tries";
+    let row = match named(
+        conn,
+        part,
+        &[PartState::Unknown, PartState::Sending],
+        accepted,
+    )
+    .await?
+    {
+        Ok(row) => row,
+        Err(error) => return Ok(Err(error)),
+    };
+    // Whoever sends it now may have it shown after the person has looked. Between two tries nobody
+    // sends it, and with a word about it nobody begins to.
+    if row.under_way {
+        return Ok(Err(StoreError::PartUnderWay { part }));
+    }
+    if let Resolution::Shown {
+        message_id: Some(id),
+        ..
+    } = &word
+        && !is_message_id(id)
+    {
+        return Ok(Err(StoreError::NoMessageId { found: id.len() }));
     }
     // A receipt that waits already is better evidence than a person's word.
     query(KEEP_WORD)

@@ -38,14 +38,21 @@ pub(super) async fn prepare(path: &Path, mode: OpenMode) -> Result<(), StoreErro
         }
         OpenMode::CreateIfMissing | OpenMode::MustExist | OpenMode::ReadOnly => {}
     }
-    if exists && found_version(path).await? == newest_known() {
+    let found = if exists {
+        found_version(path).await?
+    } else {
+        0
+    };
+    if exists && found == newest_known() {
         return Ok(());
     }
     if mode == OpenMode::ReadOnly {
-        return Err(unavailable(
-            format!("{} has an older schema, or none", path.display()),
-            io::Error::other("a command that writes brings it up to date"),
-        ));
+        let database = path.display().to_string();
+        return Err(if found == 0 {
+            StoreError::Unapplied { database }
+        } else {
+            StoreError::Older { database }
+        });
     }
     migrate_under_lock(path).await
 }

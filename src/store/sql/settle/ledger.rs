@@ -319,11 +319,18 @@ impl Settler {
         }
     }
 
-    /// A person said that the chat did not show it. What was sent after it stays as it is.
+    /// A person said that the chat did not show it. What was sent after it stays as it is; what waits
+    /// behind one that was still tried is cancelled, as after any part that failed.
     pub(in crate::store::sql) fn not_shown(&mut self, id: i64, now: Timestamp) {
         let Some(part) = self.parts.get_mut(&id) else {
             return;
         };
+        if part.state == PartState::Sending {
+            self.failed_messages.push(At {
+                item: part.message_id,
+                now,
+            });
+        }
         part.state = PartState::Failed;
         if let Some(entry) = part.entry_id {
             self.book.withhold(entry);
