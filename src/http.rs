@@ -38,7 +38,7 @@ use crate::{
     worker::{Control, Events, JobChange, Journal, Services, WorkerHandle},
 };
 
-pub use access::{Access, AccessError, TOKEN_VARIABLE};
+pub use access::{Access, AccessError, TOKEN_MIN, TOKEN_VARIABLE};
 pub use figures::recorder;
 pub use openapi::document;
 
@@ -120,7 +120,10 @@ fn app(api: Api, access: Access) -> Router {
         .layer(still_taken)
         .method_not_allowed_fallback(wrong_method)
         .layer(allowed)
-        .merge(open.layer(bounded))
+        .merge(
+            open.method_not_allowed_fallback(wrong_method)
+                .layer(bounded),
+        )
         .with_state(api)
 }
 

@@ -174,6 +174,13 @@ pub trait Store: Send + Sync + 'static {
     /// These jobs, removed ones too, in the order asked; unknown ids are left out.
     async fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
 
+    /// So many of the jobs that are not removed, by id, of those whose ids come after this one.
+    async fn jobs_after(
+        &self,
+        after: Option<&JobId>,
+        limit: usize,
+    ) -> Result<Vec<StoredJob>, StoreError>;
+
     /// All jobs that are not removed, by id.
     async fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;
 

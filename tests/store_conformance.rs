@@ -264,6 +264,9 @@ facts! {
         a_part_that_was_shown_joins_the_end_of_history,
         a_part_that_was_not_shown_can_be_sent_again_under_its_key,
         a_persons_word_waits_for_the_lane,
+        a_part_between_two_tries_can_be_resolved_and_one_that_is_being_sent_cannot,
+        a_word_about_a_part_waits_for_the_lane_and_nobody_sends_it_meanwhile,
+        an_id_of_a_message_that_is_none_is_refused,
         a_retry_brings_back_the_rest_of_the_message,
         a_cancelled_part_takes_the_rest_with_it,
         the_open_outbox_lists_what_needs_something;
@@ -275,6 +278,7 @@ facts! {
         a_reply_that_a_program_has_shown_is_history_at_once;
     pages:
         runs_come_in_pages_without_a_gap,
+        jobs_come_in_pages_in_the_order_of_their_bytes,
         skipped_stretches_come_in_pages_without_a_gap,
         a_transcript_is_read_from_its_end_in_pages,
         the_outbox_comes_in_pages_and_is_counted;

@@ -31,6 +31,9 @@ use super::{
 /// The environment variable that holds the token.
 pub const TOKEN_VARIABLE: &str = "CHATCRON_TOKEN";
 
+/// The least bytes of a token where other machines can try to guess it.
+pub const TOKEN_MIN: usize = 16;
+
 /// Why the API cannot be where it was asked to be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,6 +43,14 @@ pub enum AccessError {
     NoToken {
         /// Where it was asked to be.
         address: SocketAddr,
+    },
+    /// Other machines could reach it, and guess the token.
+    #[error("{address} is not a loopback address, and {TOKEN_VARIABLE} has {found} bytes")]
+    ShortToken {
+        /// Where it was asked to be.
+        address: SocketAddr,
+        /// How many bytes the token has.
+        found: usize,
     },
     /// The token is there and says nothing.
     #[error("{TOKEN_VARIABLE} is empty")]
@@ -52,6 +63,7 @@ pub struct Access {
     /// The digest of the token, if there is one: digests are of one length, so that comparing them
     /// tells nothing of the token's.
     token: Option<Arc<[u8; 32]>>,
+    is_guessable: bool,
 }
 
 impl Access {
@@ -60,15 +72,25 @@ impl Access {
     /// # Errors
     /// [`AccessError`] where anybody could use it from elsewhere.
     pub fn new(address: SocketAddr, token: Option<&SecretString>) -> Result<Self, AccessError> {
-        let token = match token {
-            Some(token) if token.expose_secret().trim().is_empty() => {
-                return Err(AccessError::EmptyToken);
-            }
-            Some(token) => Some(Arc::new(digest(token.expose_secret().trim()))),
-            None if address.ip().to_canonical().is_loopback() => None,
-            None => return Err(AccessError::NoToken { address }),
-        };
-        Ok(Self { token })
+        let is_loopback = address.ip().to_canonical().is_loopback();
+        let token = token.map(|token| token.expose_secret().trim());
+        match token {
+            Some("") => Err(AccessError::EmptyToken),
+            Some(token) if is_short(token) && !is_loopback => Err(AccessError::ShortToken {
+                address,
+                found: token.len(),
+            }),
+            None if !is_loopback => Err(AccessError::NoToken { address }),
+            token => Ok(Self {
+                is_guessable: token.is_some_and(is_short),
+                token: token.map(|token| Arc::new(digest(token))),
+            }),
+        }
+    }
+
+    /// Whether the token is so short that it can be guessed.
+    pub fn is_guessable(&self) -> bool {
+        self.is_guessable
     }
 
     fn allows(&self, headers: &HeaderMap, target: Option<&Authority>) -> Result<(), Problem> {
@@ -77,6 +99,10 @@ impl Access {
             None => comes_from_no_page(headers, target),
         }
     }
+}
+
+fn is_short(token: &str) -> bool {
+    token.len() < TOKEN_MIN
 }
 
 fn digest(text: &str) -> [u8; 32] {
@@ -183,8 +209,11 @@ mod tests {
         ] {
             let address: SocketAddr = address.parse().unwrap();
             assert_eq!(Access::new(address, None).is_ok(), is_open, "{address}");
-            let token = SecretString::from("a-token");
+            let token = SecretString::from("a-token-of-sixteen-bytes");
             assert!(Access::new(address, Some(&token)).is_ok());
+            let short = Access::new(address, Some(&SecretString::from("a")));
+            assert_eq!(short.is_ok(), is_open, "{address}");
+            assert!(short.map_or(true, |access| access.is_guessable()));
             let empty = SecretString::from(" ");
             assert!(Access::new(address, Some(&empty)).is_err());
         }

@@ -7,7 +7,11 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use jiff::Timestamp;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _, IgnoredAny},
+};
 
 use super::{
     limits::{BODY_MAX, BODY_TIME},
@@ -102,6 +106,22 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 
 fn not_an_object(_: IgnoredAny) -> serde_json::Error {
     serde::de::Error::custom("the body is not an object")
+}
+
+/// An instant, as a request has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instant(pub(super) Timestamp);
+
+impl<'de> Deserialize<'de> for Instant {
+    fn deserialize<D: Deserializer<'de>>(given: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(given)?;
+        text.parse().map(Self).map_err(|_| {
+            D::Error::custom(format!(
+                "`{}` is no instant; accepted: RFC 3339, such as `2026-12-01T07:00:00Z`",
+                brief(&text)
+            ))
+        })
+    }
 }
 
 /// The query of a request.

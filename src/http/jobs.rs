@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     config::JobDraft,
     ids::JobId,
-    policy::{FailedSlots, Refill},
+    policy::{FailedSlots, Refill, Refusal},
     store::StoredJob,
     view::{self, At, JobDetail},
     worker::{JobChange, JobError, PastSlot, Stretch},
@@ -22,7 +22,7 @@ use crate::{
 
 use super::{
     Api,
-    extract::{Json, Named, Query},
+    extract::{Instant, Json, Named, Query},
     page::{self, Paging},
     problem::{Kind, Problem, Wrong},
 };
@@ -59,12 +59,13 @@ async fn list(
 ) -> Result<axum::Json<JobPage>, Problem> {
     let size = page::size(paging.limit)?;
     let now = api.now();
-    let mut jobs = api.store.all_jobs().await?;
-    jobs.sort_by(|a, b| a.job.id.cmp(&b.job.id));
-    if let Some(last) = &paging.cursor {
-        let last = JobId::new(last.clone()).map_err(|_| page::unknown(last))?;
-        jobs.retain(|stored| stored.job.id > last);
-    }
+    let after = match &paging.cursor {
+        Some(last) => Some(JobId::new(last.clone()).map_err(|_| page::unknown(last))?),
+        None => None,
+    };
+    // One more tells whether there are more.
+    let most = usize::try_from(size).unwrap_or(usize::MAX) + 1;
+    let jobs = api.store.jobs_after(after.as_ref(), most).await?;
     let (jobs, more) = page::cut(jobs, size);
     let last = jobs.last().map(|stored| stored.job.id.to_string());
     let listed = view::list(api.store.as_ref(), jobs, now).await?;
@@ -217,7 +218,8 @@ struct PauseReason {
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-/// Let nothing of a job start until it is resumed.
+/// Let nothing of a job start until it is resumed. One that is paused already keeps its reason, unless
+/// another one is given.
 #[utoipa::path(post, path = "/v1/jobs/{job}/pause", tag = "jobs", request_body = PauseReason,
     params(("job" = String, Path, description = "The job's id")),
     responses(
@@ -231,9 +233,13 @@ async fn pause(
 ) -> Result<axum::Json<JobDetail>, Problem> {
     let services = api.services();
     let control = api.control(&services);
-    let reason = said.reason.as_deref().unwrap_or(REASON);
-    control.pause(&job, reason, api.now()).await?;
-    let stored = control.job(&job).await?;
+    let mut stored = control.job(&job).await?;
+    // Why it was paused first is not lost to a second request that says nothing of it.
+    if stored.state.pause.is_none() || said.reason.is_some() {
+        let reason = said.reason.as_deref().unwrap_or(REASON);
+        control.pause(&job, reason, api.now()).await?;
+        stored = control.job(&job).await?;
+    }
     api.has_changed(&stored.job.id, JobChange::Paused);
     detail(&api, stored).await
 }
@@ -292,10 +298,10 @@ async fn trigger(
 struct Backfill {
     /// From when on.
     #[schema(value_type = String, format = DateTime)]
-    from: Timestamp,
+    from: Instant,
     /// Until when, not part of it.
     #[schema(value_type = String, format = DateTime)]
-    to: Timestamp,
+    to: Instant,
     /// Slots as well that failed or were called off.
     #[serde(default)]
     failed: bool,
@@ -352,8 +358,8 @@ async fn backfill(
     let services = api.services();
     let control = api.control(&services);
     let stretch = Stretch {
-        from: asked.from,
-        to: asked.to,
+        from: asked.from.0,
+        to: asked.to.0,
         failed: if asked.failed {
             FailedSlots::Run
         } else {
@@ -388,14 +394,26 @@ impl From<JobError> for Problem {
             JobError::Schedule { .. }
             | JobError::UnknownChat { .. }
             | JobError::UnknownAgent { .. }
-            | JobError::NeverRuns { .. } => Kind::WrongDefinition.because(words),
-            JobError::Exists { .. } => Kind::JobExists.because(words),
-            JobError::DefinedInFile { .. } => Kind::FileJob.because(words),
+            | JobError::NeverRuns { .. } => Kind::WrongDefinition
+                .because(words)
+                .help("the keys are those of `[jobs.ID]` in docs/jobs.md"),
+            JobError::Exists { .. } => Kind::JobExists
+                .because(words)
+                .help("`PUT /v1/jobs/{job}` puts another definition in the place of its own"),
+            JobError::DefinedInFile { .. } => Kind::FileJob
+                .because(words)
+                .help("edit the file, which the worker reads again when it is saved"),
             JobError::StaleRevision { .. } => Kind::StaleRevision
                 .because(words)
                 .help("look at the job again, and send the revision that it has now"),
-            JobError::Refused { .. } => Kind::Refused.because(words),
-            JobError::Backfill(_) => Kind::Unprocessable.because(words),
+            JobError::Refused { refusal, .. } => Kind::Refused.because(words).help(match refusal {
+                Refusal::RunActive => "wait for its end: `GET /v1/runs?job=JOB` says how it stands",
+                Refusal::Disabled => "give it a definition without `enabled = false`",
+                Refusal::BackfillFull => "wait for their ends, and ask for the rest then",
+            }),
+            JobError::Backfill(_) => Kind::Unprocessable
+                .because(words)
+                .help("ask for a shorter stretch by `from` and `to`"),
             JobError::ClockDoubted { .. } => Kind::Unavailable
                 .because(words)
                 .help("`chatcron accept-clock` confirms it"),

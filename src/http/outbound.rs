@@ -4,7 +4,6 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -19,7 +18,7 @@ use crate::{
 
 use super::{
     Api, chats,
-    extract::Json,
+    extract::{Instant, Json},
     problem::{Kind, Problem},
 };
 
@@ -40,7 +39,7 @@ struct NewMessage {
     text: String,
     /// When the caller was asked for it or decided on it; the same whenever it is sent again.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    created_at: Instant,
     /// What it is: `gateway` where nothing is said.
     origin: Option<MessageOrigin>,
     /// Whose words they are, where they are not the chat's own agent's.
@@ -73,7 +72,7 @@ impl From<MessageOrigin> for OwnOrigin {
 
 impl NewMessage {
     fn composed(self, key: String) -> OutboundMessage {
-        let mut message = OutboundMessage::to_chat(key, self.chat, self.text, self.created_at);
+        let mut message = OutboundMessage::to_chat(key, self.chat, self.text, self.created_at.0);
         if let Some(origin) = self.origin {
             message = message.as_origin(origin.into());
         }

@@ -15,7 +15,7 @@ use crate::{
 
 use super::{
     Api,
-    extract::{Named, Query},
+    extract::{Instant, Named, Query},
     page,
     problem::{Kind, Problem},
 };
@@ -44,7 +44,7 @@ struct Which {
     missed: Option<bool>,
     /// With a nominal instant at or after this one.
     #[param(value_type = Option<String>, format = DateTime)]
-    since: Option<Timestamp>,
+    since: Option<Instant>,
     /// How many items, 50 where nothing is said.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
@@ -64,7 +64,7 @@ impl Which {
         };
         let filter = RunFilter {
             job_id,
-            since: self.since,
+            since: self.since.map(|since| since.0),
             states: states(self.state.as_deref())?,
             skipped_as: if self.missed == Some(true) {
                 vec![SkipReason::Missed, SkipReason::Superseded]

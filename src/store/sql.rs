@@ -325,6 +325,14 @@ impl<B: Backend> Store for SqlStore<B> {
         self.read(jobs::digests(&self.readers).await)
     }
 
+    async fn jobs_after(
+        &self,
+        after: Option<&JobId>,
+        limit: usize,
+    ) -> Result<Vec<StoredJob>, StoreError> {
+        self.read(jobs::after(&self.readers, after, limit).await)
+    }
+
     async fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError> {
         self.read(jobs::all(&self.readers).await)
     }

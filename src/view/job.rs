@@ -314,6 +314,32 @@ impl Time {
     }
 }
 
+/// When a person is told that a job fails.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+struct AlertRule {
+    /// After so many failures in a row of one cause.
+    after: u32,
+    /// For so long after an alert a new incident of the same cause is silent.
+    cooldown_ms: u64,
+}
+
+impl AlertRule {
+    fn of(alert: Alert) -> Option<Self> {
+        match alert {
+            Alert::Never => None,
+            Alert::Once { after, cooldown } => Some(Self {
+                after,
+                cooldown_ms: millis(cooldown),
+            }),
+        }
+    }
+}
+
+/// A span as it is told, in milliseconds.
+fn millis(span: SignedDuration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or_default()
+}
+
 /// The rules for what goes wrong. Spans are milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 struct Policies {
@@ -329,8 +355,8 @@ struct Policies {
     on_unknown: OnUnknown,
     retry_after_effects: bool,
     pause_after_failures: Option<u32>,
-    /// Whether anybody is told that it fails.
-    alert: bool,
+    /// When a person is told that it fails; null for never.
+    alert: Option<AlertRule>,
     #[schema(value_type = Option<String>)]
     alert_to: Option<ChatName>,
     late: Late,
@@ -339,7 +365,6 @@ struct Policies {
 
 impl From<&job::Policies> for Policies {
     fn from(policies: &job::Policies) -> Self {
-        let millis = |span: SignedDuration| u64::try_from(span.as_millis()).unwrap_or_default();
         Self {
             catch_up: policies.catch_up,
             catch_up_window_ms: policies.catch_up_window.map(millis),
@@ -353,7 +378,7 @@ impl From<&job::Policies> for Policies {
             on_unknown: policies.on_unknown,
             retry_after_effects: policies.retry_after_effects,
             pause_after_failures: policies.pause_after_failures,
-            alert: policies.alert != Alert::Never,
+            alert: AlertRule::of(policies.alert),
             alert_to: policies.alert_to.clone(),
             late: policies.late,
             late_after_ms: millis(policies.late_after),

@@ -32,6 +32,17 @@ fn an_address_of_other_machines_is_refused_without_a_token() {
         let refused = empty.run(&["run", "--listen", address]);
         assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
     }
+    let short = Place::new(JOBS).with_env("CHATCRON_TOKEN", "a");
+    let refused = short.run(&["run", "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+    assert!(
+        told(&refused).contains("16 bytes or more"),
+        "{}",
+        told(&refused)
+    );
+    let own = short.start_with(&["run", "--listen", "127.0.0.1:0"]);
+    own.until_logged("can guess it");
+    assert_eq!(own.stop(), Some(0));
     let wrong = place.run(&["run", "--listen", "nowhere"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", told(&wrong));
 }

@@ -135,6 +135,33 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
+fn an_instant_that_cannot_be_read_is_told_with_one_that_can() {
+    let place = Place::new(JOBS);
+    let served = Served::new(&place);
+    let backfill = json!({ "from": "yesterday", "to": "2026-12-01T07:00:00Z" });
+    let own = json!({ "chat": "me", "text": "x", "created_at": "noon" });
+    let keyed = ("idempotency-key", "k");
+    for answer in [
+        served.post("/v1/jobs/report/backfill", &backfill),
+        served.get("/v1/runs?since=yesterday"),
+        served.ask(
+            "POST",
+            "/v1/outbound",
+            &[JSON, keyed],
+            own.to_string().as_bytes(),
+        ),
+    ] {
+        let words = answer.problem(422, "unprocessable");
+        assert!(words.contains("such as `2026-12-01T07:00:00Z`"), "{words}");
+    }
+    for path in ["/healthz", "/readyz"] {
+        let wrong = served.post(path, &json!({}));
+        wrong.problem(405, "method-not-allowed");
+        assert!(wrong.header("allow").unwrap().contains("GET"));
+    }
+}
+
+#[test]
 fn hostile_json_is_refused_and_harms_nothing() {
     let place = Place::new(JOBS);
     let served = Served::new(&place);

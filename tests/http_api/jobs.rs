@@ -24,6 +24,10 @@ fn a_job_is_created_changed_paused_run_and_deleted() {
     let created = created.ok(201);
     assert_eq!(created["source"], "runtime:a test");
     assert_eq!(created["target"], json!({ "kind": "chat", "chat": "ops" }));
+    let rule = json!({ "after": 2, "cooldown_ms": 3_600_000 });
+    assert_eq!(created["policies"]["alert"], rule);
+    let shaky = served.get("/v1/jobs/shaky").ok(200);
+    assert_eq!(shaky["policies"]["alert"], Value::Null);
     // The command and the API say the same of it.
     let shown = place.json(&["show", "budget"]);
     assert_eq!(served.get("/v1/jobs/budget").ok(200), shown);
@@ -43,6 +47,8 @@ fn a_job_is_created_changed_paused_run_and_deleted() {
 
     let paused = served.post("/v1/jobs/budget/pause", &json!({ "reason": "holiday" }));
     assert_eq!(paused.ok(200)["paused"]["reason"], "holiday");
+    let again = served.post("/v1/jobs/budget/pause", &json!({})).ok(200);
+    assert_eq!(again["paused"]["reason"], "holiday");
     let resumed = served.post("/v1/jobs/budget/resume", &json!({})).ok(200);
     assert_eq!(resumed["state"], "ready");
 

@@ -73,7 +73,7 @@ fn what_is_no_message_is_refused_with_what_is_accepted() {
     for (key, change, says) in [
         ("k", json!({ "text": null }), "expected a string"),
         ("k", json!({ "text": " " }), "nothing to show"),
-        ("k", json!({ "created_at": "today" }), "four digit"),
+        ("k", json!({ "created_at": "today" }), "is no instant"),
         ("k", json!({ "created_at": null }), "invalid type"),
         ("k", json!({ "origin": "job_result" }), "unknown variant"),
         ("k", json!({ "agent": "no name" }), "is not a name"),

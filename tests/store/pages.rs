@@ -147,3 +147,23 @@ pub(crate) async fn the_outbox_comes_in_pages_and_is_counted<D: Database>(databa
     let rest = OutboxScope::AllBefore(third, 2);
     assert_eq!(ids(rest).await, [unknown, confirmed]);
 }
+
+pub(crate) async fn jobs_come_in_pages_in_the_order_of_their_bytes<D: Database>(database: &D) {
+    let bench = Bench::on(database).await;
+    let ids = ["B", "a-b", "a1", "a_b", "ab", "b"];
+    for id in ids.iter().rev() {
+        bench.create(id).await;
+    }
+    for size in 1..=7 {
+        let mut seen = Vec::new();
+        loop {
+            let page = bench.store.jobs_after(seen.last(), size).await.unwrap();
+            assert!(page.len() <= size);
+            if page.is_empty() {
+                break;
+            }
+            seen.extend(page.into_iter().map(|stored| stored.job.id));
+        }
+        assert_eq!(seen, ids.map(job_id), "pages of {size}");
+    }
+}

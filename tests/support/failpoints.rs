@@ -139,6 +139,7 @@ pointed! {
         fn due_jobs(&self, after: Timestamp, now: Timestamp, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
         fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
         fn jobs(&self, ids: &[JobId]) -> Result<Vec<StoredJob>, StoreError>;
+        fn jobs_after(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<StoredJob>, StoreError>;
         fn all_jobs(&self) -> Result<Vec<StoredJob>, StoreError>;
         fn job_digests(&self) -> Result<Vec<JobDigest>, StoreError>;
         fn chats(&self) -> Result<Vec<Chat>, StoreError>;

@@ -10,7 +10,7 @@ use crate::{
     cli::{Exit, failure::Failure},
     clock::SystemClock,
     directory::SecretSource,
-    http::{self, Access, AccessError, Api, TOKEN_VARIABLE},
+    http::{self, Access, AccessError, Api, TOKEN_MIN, TOKEN_VARIABLE},
     secret::{self, SecretError},
     store::{Store, StoreError},
     worker::{Events, Journal, Stop, Worker, WorkerHandle},
@@ -41,10 +41,20 @@ impl Asked {
                 AccessError::NoToken { .. } => {
                     format!("set {TOKEN_VARIABLE} to a long random text, or listen on 127.0.0.1")
                 }
+                AccessError::ShortToken { .. } => format!(
+                    "set {TOKEN_VARIABLE} to a random text of {TOKEN_MIN} bytes or more, or listen \
+                     on 127.0.0.1"
+                ),
                 AccessError::EmptyToken => format!("set {TOKEN_VARIABLE} to a long random text"),
             };
             Failure::new(Exit::Usage, format!("--listen: {error}")).help(help)
         })?;
+        if access.is_guessable() {
+            tracing::warn!(
+                "the token in {TOKEN_VARIABLE} has less than {TOKEN_MIN} bytes: any program of this \
+                 machine can guess it"
+            );
+        }
         Ok(Self { address, access })
     }
 

@@ -102,6 +102,11 @@ const ALL: Statement = Statement::common(jobs!(
      WHERE j.removed_at IS NULL ORDER BY j.job_id"
 ));
 
+const AFTER: Statement = Statement::common(jobs!(
+    "FROM jobs AS j JOIN definitions AS d ON d.digest = j.digest \
+     WHERE j.removed_at IS NULL AND j.job_id > $1 ORDER BY j.job_id LIMIT $2"
+));
+
 const NEXT_WAKE: Statement = Statement::common(
     "\
 SELECT min(wake_at) AS wake_at FROM jobs WHERE wake_at IS NOT NULL AND removed_at IS NULL",
@@ -145,6 +150,17 @@ const CHATS: Statement = Statement::common(
     "\
 SELECT session_key, chat FROM chats WHERE removed_at IS NULL ORDER BY name",
 );
+
+pub(super) async fn after(
+    pool: &Pool,
+    after: Option<&JobId>,
+    most: usize,
+) -> Fallible<Vec<StoredJob>> {
+    // Every id comes after nothing.
+    let after = after.map_or("", JobId::as_str);
+    let query = query(AFTER).bind(after.to_owned()).bind(limit(most));
+    decode(&query.fetch_all(pool).await?)
+}
 
 pub(super) async fn due(
     pool: &Pool,
