@@ -199,6 +199,62 @@ fn pause_resume_trigger_and_reset_work_with_and_without_a_worker() {
 }
 
 #[test]
+fn the_first_reason_of_a_pause_stays_and_a_removed_job_cannot_be_resumed() {
+    let place = Place::new(&quiet());
+    assert_eq!(place.start().stop(), Some(0));
+    place.ok(&["pause", "report", "--reason", "holiday"]);
+    let again = place.ok(&["pause", "report"]);
+    assert_eq!(again, "report was paused already: holiday\n");
+    let reason = || place.json(&["show", "report"])["paused"]["reason"].clone();
+    assert_eq!(reason(), "holiday");
+    let other = place.ok(&["pause", "report", "--reason", "moved"]);
+    assert!(other.contains("its reason was: holiday"), "{other}");
+    assert_eq!(reason(), "moved");
+
+    let without = quiet().replace("[jobs.report]", "[jobs.other]");
+    place.write("jobs.toml", &without);
+    assert_eq!(place.start().stop(), Some(0));
+    for command in ["resume", "pause"] {
+        let removed = place.run(&[command, "report"]);
+        assert_eq!(removed.status.code(), Some(3), "{}", told(&removed));
+        let words = stderr(&removed);
+        assert!(words.contains("there is no job `report`"), "{words}");
+        assert!(words.contains("help: it was removed"), "{words}");
+    }
+}
+
+#[test]
+fn the_log_tells_an_attempt_that_is_tried_again_from_a_run_that_has_failed() {
+    let jobs = r#"
+timezone = "UTC"
+
+[jobs.late]
+at      = "2099-01-01T00:00"
+jitter  = "10m"
+deliver = "history"
+prompt  = "!fail transient"
+retry   = { attempts = 2, backoff = ["1s"] }
+alert   = false
+
+[agents.main]
+kind = "echo"
+"#;
+    let place = Place::new(jobs);
+    let worker = place.start();
+    worker.until_logged("00:00:00 UTC, up to 10 min later");
+    place.ok(&["trigger", "late"]);
+    worker.until_logged("the run has failed");
+    let log = worker.log();
+    assert_eq!(
+        log.matches("attempt failed; it is tried again").count(),
+        1,
+        "{log}"
+    );
+    assert_eq!(log.matches("the run has failed").count(), 1, "{log}");
+    assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
 fn a_database_that_cannot_be_used_is_told_and_left_as_it_is() {
     let place = Place::new(&quiet());
     fs::write(

@@ -1,13 +1,19 @@
 //! `chatcron pause` and `chatcron resume`.
 
 use crate::{
-    cli::{Exit, accept_clock, database, failure::Failure, names, print, reading::Place, words},
+    cli::{
+        Exit, accept_clock, database, failure::Failure, names, plain, print, reading::Place, words,
+    },
     clock::{Clock, SystemClock},
     directory::Directory,
     ids::JobId,
-    store::Store,
+    policy::Refusal,
+    store::{Store, StoredJob},
     worker::{Control, JobError},
 };
+
+/// Why a job is paused, where nothing is said.
+const REASON: &str = "paused by hand";
 
 /// Let nothing of a job start until it is resumed.
 ///
@@ -16,9 +22,10 @@ use crate::{
 pub(super) struct PauseArguments {
     /// The job.
     job: JobId,
-    /// Why, for whoever looks.
-    #[arg(long, default_value = "paused by hand")]
-    reason: String,
+    /// Why, for whoever looks [default: "paused by hand"]. Of a job that is paused already it takes
+    /// the place of the reason that it has.
+    #[arg(long)]
+    reason: Option<String>,
     #[command(flatten)]
     place: Place,
 }
@@ -35,22 +42,37 @@ pub(super) struct ResumeArguments {
 pub(super) async fn pause(arguments: &PauseArguments) -> Result<Exit, Failure> {
     let store = arguments.place.open_to_write().await?;
     let job = &arguments.job;
-    names::job(store.as_ref(), job.as_str()).await?;
+    let stored = present(store.as_ref(), job).await?;
+    let before = stored.state.pause.as_ref().map(|pause| &pause.reason);
+    if let (Some(before), None) = (before, &arguments.reason) {
+        print(&format!(
+            "{job} was paused already: {}\n",
+            plain::line(before)
+        ))?;
+        return Ok(Exit::Fine);
+    }
+    let reason = arguments.reason.as_deref().unwrap_or(REASON);
     let directory = directory(store.as_ref()).await?;
     let paused = control(store.as_ref(), &directory)
-        .pause(job.as_str(), &arguments.reason, SystemClock.now())
+        .pause(job.as_str(), reason, SystemClock.now())
         .await;
     paused.map_err(|error| not_done(&error))?;
+    let before = before.map_or_else(String::new, |before| {
+        format!(
+            ", as it was already; its reason was: {}",
+            plain::line(before)
+        )
+    });
     print(&format!(
-        "{job} is paused; `chatcron resume {job}` lets it run again\n"
+        "{job} is paused{before}\n`chatcron resume {job}` lets it run again\n"
     ))?;
     Ok(Exit::Fine)
 }
 
 pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let store = arguments.place.open_to_write().await?;
-    let stored = names::job(store.as_ref(), arguments.job.as_str()).await?;
     let job = &arguments.job;
+    let stored = present(store.as_ref(), job).await?;
     if stored.state.pause.is_none() {
         print(&format!("{job} was not paused\n"))?;
         return Ok(Exit::Fine);
@@ -69,6 +91,18 @@ pub(super) async fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure>
     };
     print(&format!("{job} is no longer paused; {next}\n"))?;
     Ok(Exit::Fine)
+}
+
+/// A job that is there; a removed one can be neither paused nor resumed.
+async fn present(store: &dyn Store, job: &JobId) -> Result<StoredJob, Failure> {
+    let stored = names::job(store, job.as_str()).await?;
+    if stored.removed_at.is_some() {
+        return Err(not_done(&JobError::UnknownJob {
+            found: job.to_string(),
+            nearest: None,
+        }));
+    }
+    Ok(stored)
 }
 
 /// What is asked of jobs beside a worker, or without one.
@@ -106,14 +140,27 @@ pub(super) fn not_done(error: &JobError) -> Failure {
             .help("try again, or pause the job for a moment"),
         JobError::Backfill(_) => Failure::new(Exit::Usage, error.to_string())
             .help("ask for a shorter stretch with --from and --to"),
+        JobError::Refused { job_id, refusal } => Failure::new(Exit::DoesNotHold, error.to_string())
+            .help(match refusal {
+                Refusal::RunActive => format!("`chatcron runs {job_id}` says how it stands"),
+                Refusal::Disabled => {
+                    "take `enabled = false` out of its definition in the jobs file".to_owned()
+                }
+                Refusal::BackfillFull => {
+                    "wait for their ends, and ask for the rest then".to_owned()
+                }
+            }),
+        JobError::Exists { .. } => Failure::new(Exit::DoesNotHold, error.to_string())
+            .help("`chatcron list` lists the jobs"),
+        JobError::DefinedInFile { file, .. } => Failure::new(Exit::DoesNotHold, error.to_string())
+            .help(format!("edit {file}, which `chatcron run` reads again")),
+        JobError::StaleRevision { .. } => Failure::new(Exit::DoesNotHold, error.to_string())
+            .help("look at the job again, and at what has changed"),
         JobError::Invalid(_)
         | JobError::Schedule { .. }
         | JobError::UnknownChat { .. }
         | JobError::UnknownAgent { .. }
-        | JobError::NeverRuns { .. }
-        | JobError::Exists { .. }
-        | JobError::DefinedInFile { .. }
-        | JobError::StaleRevision { .. }
-        | JobError::Refused { .. } => Failure::new(Exit::DoesNotHold, error.to_string()),
+        | JobError::NeverRuns { .. } => Failure::new(Exit::DoesNotHold, error.to_string())
+            .help("`chatcron check` says what is accepted"),
     }
 }
