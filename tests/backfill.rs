@@ -123,6 +123,12 @@ async fn what_was_skipped_runs_again_once_and_its_record_stays() {
     let week = ["look", "--from", &from, "--to", &to];
     assert_planned(&world, &week);
     assert_eq!(world.runs().await.len(), 2, "a dry run changes nothing");
+    let whole = ["look", "--from", "20d", "--to", &to, "--dry-run"];
+    let told = backfill(&world, &whole);
+    let ranges: Vec<_> = told.lines().filter(|line| line.contains(" to ")).collect();
+    assert_eq!(ranges.len(), 1, "{told}");
+    assert!(ranges[0].contains("no record ("), "{told}");
+    assert!(told.lines().count() < 10, "{told}");
 
     let told = backfill(&world, &week);
     assert!(

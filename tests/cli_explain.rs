@@ -136,3 +136,39 @@ fn what_cannot_be_explained_says_what_to_do() {
         );
     }
 }
+
+#[test]
+fn a_job_with_jitter_is_told_with_the_starts_that_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = JOBS.replacen("days = \"mon-fri\"", "jitter = \"20m\"", 1);
+    fs::write(folder.path().join("jobs.toml"), jobs).unwrap();
+    let times = |command: &[&str]| {
+        let mut chatcron = Command::cargo_bin("chatcron").unwrap();
+        let chatcron = chatcron.current_dir(folder.path()).args(command);
+        let output = chatcron
+            .args(["--after", "2026-12-01", "-n", "3", "--json"])
+            .output()
+            .unwrap();
+        serde_json::from_str::<Value>(out(&output)).unwrap()
+    };
+    let explained = times(&["explain", "budget"]);
+    assert!(
+        explained["words"]
+            .as_str()
+            .unwrap()
+            .contains("up to 20 min later"),
+        "{explained}"
+    );
+    let next = times(&["next", "--job", "budget"]);
+    let planned = next["jobs"][0]["times"].as_array().unwrap().iter();
+    let planned: Vec<_> = planned.map(|time| time["at"].clone()).collect();
+    let drawn = explained["times"].as_array().unwrap().iter();
+    let drawn: Vec<_> = drawn.map(|time| time["at"].clone()).collect();
+    assert_eq!(drawn, planned);
+    assert!(
+        drawn
+            .iter()
+            .any(|at| !at.as_str().unwrap().contains("T08:00:00")),
+        "{drawn:?}"
+    );
+}

@@ -98,6 +98,13 @@ fn code(output: &Output) -> i32 {
 }
 
 #[test]
+fn without_a_window_today_is_simulated() {
+    let output = Folder::with(JOBS).command().output().unwrap();
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(out(&output).contains("3 jobs, 1 d: "), "{}", out(&output));
+}
+
+#[test]
 fn the_report_reads_well() {
     let output = Folder::with(JOBS).simulate(&["--run-time", "budget=10s..2m"]);
     assert_eq!(code(&output), 0, "{}", err(&output));

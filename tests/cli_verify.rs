@@ -36,7 +36,9 @@ fn shown() -> Place {
     for text in ["one", "two", "three"] {
         place.ok(&["say", "me", text]);
     }
-    place.ok(&["verify"]);
+    let verified = place.ok(&["verify"]);
+    assert!(verified.contains("3 agree, 3 by `say`"), "{verified}");
+    assert!(!verified.contains("info"), "{verified}");
     place
 }
 

@@ -476,3 +476,15 @@ fn the_moment_of_reading_tells_past_from_future() {
     assert_eq!(codes("2026-12-01T11:59:59Z"), []);
     assert_eq!(codes("2026-12-01T12:00:00Z"), [Code::Past]);
 }
+
+#[test]
+fn a_missing_address_is_told_beside_a_missing_token() {
+    let loaded = parse(
+        "timezone = \"UTC\"\n[channels.telegram]\nkind = \"telegram\"\n\
+         [chats.me]\nchannel = \"telegram\"\n[agents.main]\nkind = \"echo\"\n",
+    );
+    let messages: Vec<_> = loaded.problems.iter().map(|p| p.message.as_str()).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].contains("token"), "{messages:?}");
+    assert_eq!(messages[1], "chat `me` has no `to`");
+}

@@ -16,10 +16,13 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     ids::JobId,
-    policy::{FailedSlots, Refill},
+    policy::{FailedSlots, Refill, Refusal},
     store::StoredJob,
     worker::{JobError, PastSlot, Stretch},
 };
+
+/// How many slots in a row that are alike have a line each; more of them share one.
+const ALIKE_MAX: usize = 3;
 
 /// Run slots of the past again that were skipped, one after another.
 ///
@@ -85,7 +88,8 @@ fn stretch(arguments: &Arguments, stored: &StoredJob, now: Timestamp) -> Result<
         return Err(Failure::new(
             Exit::Usage,
             format!("--from {from} is not before --to {to}"),
-        ));
+        )
+        .help("--from is the earlier one, such as --from 2d --to 1d"));
     }
     Ok(Stretch {
         from,
@@ -101,7 +105,12 @@ fn stretch(arguments: &Arguments, stored: &StoredJob, now: Timestamp) -> Result<
 fn not_done(job: &str, error: &JobError) -> Failure {
     if let JobError::Refused { refusal, .. } = error {
         let message = format!("nothing of `{job}` runs again: {refusal}");
-        return Failure::new(Exit::DoesNotHold, message);
+        let help = match refusal {
+            Refusal::RunActive => format!("`chatcron runs {job}` says how it stands"),
+            Refusal::Disabled => "take `enabled = false` out of its definition".to_owned(),
+            Refusal::BackfillFull => "wait for their ends, or ask for a shorter stretch".to_owned(),
+        };
+        return Failure::new(Exit::DoesNotHold, message).help(help);
     }
     control::not_done(error)
 }
@@ -131,6 +140,30 @@ fn as_json(arguments: &Arguments, looked: &[PastSlot]) -> String {
     }))
 }
 
+/// Slots that are alike, each by itself where they are few.
+fn stretches(alike: &[PastSlot]) -> impl Iterator<Item = &[PastSlot]> {
+    let size = if alike.len() > ALIKE_MAX {
+        alike.len()
+    } else {
+        1
+    };
+    alike.chunks(size)
+}
+
+/// A line for slots that are alike.
+fn row(alike: &[PastSlot], when: String) -> [Cell; 3] {
+    let (was, refill) = (&alike[0].was, alike[0].refill);
+    let was = match alike.len() {
+        1 => was.clone(),
+        several => format!("{was} ({several})"),
+    };
+    let tone = match refill {
+        Refill::Runs => Tone::Strong,
+        Refill::Stays | Refill::NeedsFailed => Tone::Usual,
+    };
+    [when.into(), was.into(), Cell::toned(does(refill), tone)]
+}
+
 fn render(
     arguments: &Arguments,
     stored: &StoredJob,
@@ -140,16 +173,15 @@ fn render(
 ) -> String {
     let zone = words::zone(&stored.job.schedule.zone);
     let mut table = Table::new([Column::Left, Column::Left, Column::Left]);
-    for slot in looked {
-        let tone = match slot.refill {
-            Refill::Runs => Tone::Strong,
-            Refill::Stays | Refill::NeedsFailed => Tone::Usual,
+    let is_alike =
+        |one: &PastSlot, other: &PastSlot| one.refill == other.refill && one.was == other.was;
+    for alike in looked.chunk_by(is_alike).flat_map(stretches) {
+        let [first, .., last] = alike else {
+            table.row(row(alike, words::scheduled(alike[0].nominal, now, &zone)));
+            continue;
         };
-        table.row([
-            words::scheduled(slot.nominal, now, &zone).into(),
-            slot.was.as_str().into(),
-            Cell::toned(does(slot.refill), tone),
-        ]);
+        let ends = [first, last].map(|slot| words::scheduled(slot.nominal, now, &zone));
+        table.row(row(alike, ends.join(" to ")));
     }
     let mut text = table.render(screen);
     let runs = looked.iter().filter(|slot| slot.refill == Refill::Runs);

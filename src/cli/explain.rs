@@ -17,6 +17,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     config::Problem,
+    ids::JobId,
     job::{ScheduleSpec, When},
     schedule::{ClockChangeKind, Planner, clock_changes},
     view,
@@ -57,7 +58,8 @@ struct Explained {
     spec: ScheduleSpec,
     lints: Vec<Problem>,
     after: Timestamp,
-    is_job: bool,
+    /// The job; `None` for an expression.
+    job: Option<JobId>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -70,6 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         };
     let times = next::starts_of(
         &explained.spec,
+        explained.job.as_ref(),
         explained.after,
         usize::try_from(arguments.count).unwrap_or(usize::MAX),
     )?;
@@ -94,7 +97,7 @@ fn expression(arguments: &Arguments, now: Timestamp) -> Result<Explained, Failur
         after: after(arguments, now, &spec)?,
         spec,
         lints: problems,
-        is_job: false,
+        job: None,
     })
 }
 
@@ -129,7 +132,7 @@ fn job(arguments: &Arguments, now: Timestamp) -> Result<Explained, Failure> {
         after: after(arguments, now, &spec)?,
         lints: loaded.problems.iter().filter(of_job).cloned().collect(),
         spec,
-        is_job: true,
+        job: Some(job.id.clone()),
     })
 }
 
@@ -172,7 +175,7 @@ fn as_text(
         out.push_str(&format!("; {change}"));
     }
     out.push('\n');
-    if explained.is_job && matches!(explained.spec.when, When::Every { anchor: None, .. }) {
+    if explained.job.is_some() && matches!(explained.spec.when, When::Every { anchor: None, .. }) {
         out.push_str(
             "it is counted from when chatcron first sees the job; `chatcron next` knows that, and \
              here it is from now on\n",

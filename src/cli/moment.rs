@@ -48,7 +48,7 @@ impl Moment {
         let zone = words::zone(zone);
         let wall = |wall: civil::DateTime| {
             zone.to_timestamp(wall)
-                .map_err(|error| Failure::new(Exit::Usage, format!("`{wall}`: {error}")))
+                .map_err(|_| outside(&wall.to_string()))
         };
         match self {
             Self::Instant(instant) => Ok(instant),
@@ -61,4 +61,10 @@ impl Moment {
             Self::Ago(span) => Ok(now.checked_sub(span).unwrap_or(Timestamp::MIN)),
         }
     }
+}
+
+/// A time that no clock shows.
+pub(super) fn outside(given: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("`{given}` is outside of the calendar"))
+        .help("give a moment of the years 1 to 9998, such as `2026-12-01T08:00`")
 }

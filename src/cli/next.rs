@@ -6,8 +6,8 @@ use jiff::{Timestamp, civil};
 
 use crate::{
     cli::{
-        Exit, database, failure::Failure, jobs_file, names, print, reading, report, runtime,
-        table::Screen, words,
+        Exit, database, failure::Failure, jobs_file, moment, names, print, reading, report,
+        runtime, table::Screen, words,
     },
     clock::{Clock, SystemClock},
     config::{JobsFile, Loaded},
@@ -84,9 +84,9 @@ impl After {
     pub(in crate::cli) fn in_zone(self, zone: &str) -> Result<Timestamp, Failure> {
         match self {
             Self::Instant(instant) => Ok(instant),
-            Self::Wall(wall) => words::zone(zone).to_timestamp(wall).map_err(|error| {
-                Failure::new(Exit::Usage, format!("`--after {wall}` in {zone}: {error}"))
-            }),
+            Self::Wall(wall) => words::zone(zone)
+                .to_timestamp(wall)
+                .map_err(|_| moment::outside(&format!("--after {wall}"))),
         }
     }
 }
@@ -206,13 +206,14 @@ fn stored(arguments: &Arguments, jobs: &[&Job]) -> Result<BTreeMap<JobId, Stored
 /// The starts of a schedule that belongs to no job of a database.
 pub(in crate::cli) fn starts_of(
     spec: &ScheduleSpec,
+    job: Option<&JobId>,
     after: Timestamp,
     count: usize,
 ) -> Result<Vec<view::Start>, Failure> {
     let planner = Planner::new(spec, after)
         .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
     let begin = view::begin(spec, None, after);
-    Ok(view::starts(&planner, None, &[], (begin, after), count))
+    Ok(view::starts(&planner, job, &[], (begin, after), count))
 }
 
 pub(in crate::cli) fn left_out_note(

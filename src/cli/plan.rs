@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
-    cli::run::Place,
+    cli::{run::Place, words},
     config::{JobsFile, Loaded},
     ids::JobId,
     job::Mode,
@@ -75,7 +75,7 @@ pub(super) fn tell_change(file: &JobsFile, change: &JobsChange) {
         for (job, next) in jobs {
             let next = next.map_or_else(
                 || "never".to_owned(),
-                |next| in_zone(next, zone_of(file, job)),
+                |next| in_zone(next, zone_of(file, job)) + &jitter_of(file, job),
             );
             tracing::info!(%job, next, "{what}");
         }
@@ -98,6 +98,15 @@ pub(super) async fn tell_stop(store: &dyn Store) -> Result<(), StoreError> {
         tracing::info!(unsent, "stopped; the rest is sent after the next start");
     }
     Ok(())
+}
+
+/// `, up to 10 min later`: by how much a start may be drawn behind its slot.
+fn jitter_of(file: &JobsFile, id: &JobId) -> String {
+    let job = file.jobs.iter().find(|job| job.id == *id);
+    match job.map(|job| job.schedule.jitter) {
+        Some(jitter) if jitter.is_positive() => format!(", up to {} later", words::exact(jitter)),
+        Some(_) | None => String::new(),
+    }
 }
 
 fn zone_of<'a>(file: &'a JobsFile, id: &JobId) -> &'a str {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
     cli::{Colour, Exit, failure::Failure, jobs_file, report, table::Screen, words},
@@ -67,6 +67,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
+
+/// How much is simulated where nothing is said: today, by the calendar of the file's zone.
+const ONE_DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// The forms of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -214,6 +217,9 @@ fn prepare<'a>(
     let mut written = arguments.world.written(file, &path)?.over(under);
     if let Some(database) = &arguments.history {
         written = written.over(history::run_times(database, &file.jobs)?);
+    }
+    if written.from.is_none() && written.to.is_none() {
+        written.length.get_or_insert(ONE_DAY);
     }
     let zone = file
         .timezone

@@ -188,6 +188,8 @@ fn unreadable_log(path: &Path, error: &log::LogError) -> Failure {
             "a channel log has one JSON object a line, such as {\"chat\":\"5550001\",\
              \"message_id\":\"12\",\"text\":\"Hello\",\"at\":\"2026-11-30T07:00:00Z\"}",
         ),
-        log::LogError::Io(_) => failure,
+        log::LogError::Io(_) => {
+            failure.help("name a file that can be read, as --channel-log CHANNEL=FILE")
+        }
     }
 }

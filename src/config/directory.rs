@@ -46,6 +46,9 @@ pub(super) fn build(
             _ => {
                 let itself = format!("channel `{}`", entry.name);
                 known.wrong_channels.insert(entry.name.clone(), itself);
+                if entry.kind == Some("telegram") {
+                    known.wrong_telegrams.insert(entry.name.clone());
+                }
             }
         }
     }
@@ -243,8 +246,20 @@ fn chat(
             entry.name_span.clone(),
         ),
     };
+    let named = fields.text("channel");
+    let form = match &channel {
+        Ok((_, ChannelConfig::Telegram { .. })) => AddressForm::Telegram,
+        Err(_) if named.is_some_and(|name| known.wrong_telegrams.contains(name)) => {
+            AddressForm::Telegram
+        }
+        Ok((_, ChannelConfig::Console { .. } | ChannelConfig::Webhook { .. })) | Err(_) => {
+            AddressForm::Free
+        }
+    };
+    // The address too is looked at beside a channel that is wrong.
+    let address = address(reader, entry, form);
     let (channel, config) = channel?;
-    let address = address(reader, entry, config)?;
+    let address = address?;
     let kind = match fields.text("kind") {
         Some("group") => ChatKind::Group,
         Some("channel") => ChatKind::Channel,
@@ -272,16 +287,18 @@ fn guessed_kind(channel: &ChannelConfig, address: &str) -> ChatKind {
     }
 }
 
-fn address(
-    reader: &mut Reader<'_>,
-    entry: &Entry,
-    channel: &ChannelConfig,
-) -> Result<String, Left> {
+/// What an address is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AddressForm {
+    /// A number or `@name`; there must be one.
+    Telegram,
+    /// Any text; the chat's name where there is none.
+    Free,
+}
+
+fn address(reader: &mut Reader<'_>, entry: &Entry, form: AddressForm) -> Result<String, Left> {
     let fields = &entry.fields;
-    let is_telegram = match channel {
-        ChannelConfig::Telegram { .. } => true,
-        ChannelConfig::Console { .. } | ChannelConfig::Webhook { .. } => false,
-    };
+    let is_telegram = form == AddressForm::Telegram;
     let Some((address, span)) = fields.spanned_text("to") else {
         if fields.has("to") {
             return Err(Left::Reported);

@@ -1,6 +1,9 @@
 //! What the file's names stand for, and what follows where a name stands for something wrong.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use super::{
     fields::Fields,
@@ -29,6 +32,9 @@ pub(super) struct Known {
     /// Chats that are left out, each with what is wrong: itself, or what it needs.
     pub(super) wrong_chats: BTreeMap<String, String>,
     pub(super) wrong_channels: BTreeMap<String, String>,
+    /// Of channels that are left out, those of kind telegram: what is wrong with an address there can
+    /// be told all the same.
+    pub(super) wrong_telegrams: BTreeSet<String>,
     pub(super) wrong_agents: BTreeMap<String, String>,
 }
 

@@ -81,6 +81,8 @@ pub enum FindingKind {
 pub struct Report {
     /// Messages that agree.
     pub agreed: u64,
+    /// A person's messages that came in by `say` or the API: the chat itself did not show them.
+    pub said: u64,
     /// All differences, by chat.
     pub findings: Vec<Finding>,
     /// Chats of which only receipts could be compared.
@@ -178,7 +180,9 @@ impl<'a> Comparison<'a> {
             .filter(|row| row.visibility == Visibility::Visible)
         {
             if row.role == Role::User {
-                self.user_words(row);
+                // Words of a person are in history because somebody brought them, not because we
+                // sent them.
+                report.said += u64::from(row.channel_message_id.is_none());
                 self.taken.extend(self.line_by_id(row));
                 continue;
             }
@@ -204,20 +208,6 @@ impl<'a> Comparison<'a> {
             }
         }
         report.findings.extend(self.findings);
-    }
-
-    /// Words of a person are in history because somebody brought them, not because we sent them.
-    fn user_words(&mut self, row: &Entry) {
-        if row.channel_message_id.is_none() {
-            self.note(
-                FindingKind::Info,
-                None,
-                format!(
-                    "{} came in by `say` or the API; the chat itself did not show it",
-                    quoted(&row.content.text())
-                ),
-            );
-        }
     }
 
     /// The line of a person's message, in a log that has those too. Its place is not compared: the

@@ -29,6 +29,8 @@ pub(super) struct Compared {
 struct ComparedChat {
     session: Session,
     agreed: u64,
+    /// Messages of a person that the chat itself did not show.
+    said: u64,
     /// The log, as it is called; `None` where only receipts could be compared.
     log: Option<String>,
     log_is_absent: bool,
@@ -54,9 +56,11 @@ impl Compared {
                     .findings
                     .iter()
                     .filter(|found| found.chat == session.key);
+                let alone = verify(std::slice::from_ref(evidence));
                 ComparedChat {
                     session: session.clone(),
-                    agreed: verify(std::slice::from_ref(evidence)).agreed,
+                    agreed: alone.agreed,
+                    said: alone.said,
                     log: log.map(|log| log.path.display().to_string()),
                     log_is_absent: log.is_some_and(|log| log.state == LogFile::Absent),
                     findings: of_chat.cloned().collect(),
@@ -112,7 +116,7 @@ impl Compared {
         for chat in &self.chats {
             table.row([
                 Cell::toned(chat.session.name.clone(), Tone::Strong),
-                format!("{} agree", chat.agreed).into(),
+                chat.messages().into(),
                 chat.counts(),
                 chat.compared_with().into(),
             ]);
@@ -163,6 +167,14 @@ impl ComparedChat {
             None => String::from("receipts only"),
             Some(log) if self.log_is_absent => format!("{log} (not there yet)"),
             Some(log) => log.clone(),
+        }
+    }
+
+    /// `4 agree`, and how many were said by `say`.
+    fn messages(&self) -> String {
+        match self.said {
+            0 => format!("{} agree", self.agreed),
+            said => format!("{} agree, {said} by `say`", self.agreed),
         }
     }
 
@@ -224,6 +236,7 @@ impl ComparedChat {
             "compared_with": if self.log.is_some() { "log" } else { "receipts" },
             "log": self.log,
             "agreed": self.agreed,
+            "said": self.said,
             "findings": findings,
         })
     }
