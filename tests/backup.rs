@@ -65,9 +65,27 @@ fn nothing_is_written_over_and_nothing_half_is_left() {
         "dear"
     );
     place.write("copy.db.unfinished", "half");
-    let killed = place.run(&["backup", "copy.db"]);
-    assert_eq!(killed.status.code(), Some(3), "{}", told(&killed));
-    assert!(told(&killed).contains("unfinished"), "{}", told(&killed));
+    let held = fs::File::open(place.path("copy.db.unfinished")).unwrap();
+    held.lock().unwrap();
+    let other = place.run(&["backup", "copy.db"]);
+    assert_eq!(other.status.code(), Some(3), "{}", told(&other));
+    assert!(
+        told(&other).contains("another backup is writing"),
+        "{}",
+        told(&other)
+    );
+    // One that was killed holds nothing.
+    drop(held);
+    place.ok(&["backup", "copy.db"]);
+    assert!(!place.path("copy.db.unfinished").exists());
+    let mode = fs::metadata(place.path("copy.db")).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    place.ok(&["audit", "--db", "copy.db"]);
+    place.write("mine.txt", "dear");
+    std::os::unix::fs::symlink(place.path("mine.txt"), place.path("x.db.unfinished")).unwrap();
+    let astray = place.run(&["backup", "x.db"]);
+    assert_eq!(astray.status.code(), Some(3), "{}", told(&astray));
+    assert_eq!(fs::read_to_string(place.path("mine.txt")).unwrap(), "dear");
     let nowhere = place.run(&["backup", "no/such/folder.db"]);
     assert_eq!(nowhere.status.code(), Some(3), "{}", told(&nowhere));
     let server = place.run(&["backup", "x.db", "--db", "postgres://nobody@localhost/x"]);

@@ -1,7 +1,7 @@
 //! A copy of the database as it is at one moment, made while others read and write.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
 };
@@ -27,8 +27,8 @@ pub enum BackupError {
         /// Where.
         path: PathBuf,
     },
-    /// Another backup writes there, or one was killed.
-    #[error("{} is there: another backup is at work, or one was killed", path.display())]
+    /// Another backup writes there.
+    #[error("another backup is writing {}", path.display())]
     Unfinished {
         /// The unfinished copy.
         path: PathBuf,
@@ -45,7 +45,8 @@ pub enum BackupError {
 }
 
 /// Copies the database at `from` into a new file at `to`: all that was committed at one moment, in
-/// one file without a log beside it. It is there whole and on the disk, or not at all.
+/// one file without a log beside it. It is there whole and on the disk, or not at all. What a backup
+/// that was killed has left beside it is written anew.
 ///
 /// # Errors
 /// [`BackupError`]; nothing is left at `to` then.
@@ -61,15 +62,11 @@ pub async fn back_up(from: &Path, to: &Path) -> Result<(), BackupError> {
         path: to.to_owned(),
         source,
     };
-    if unfinished.symlink_metadata().is_ok() {
-        return Err(BackupError::Unfinished { path: unfinished });
-    }
-    // Only its owner reads it, as histories are private.
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&unfinished).map_err(cannot)?;
+    // The lock ends with the process, so that a copy without one is nobody's.
+    let held = match hold(&unfinished).map_err(cannot)? {
+        Some(held) => held,
+        None => return Err(BackupError::Unfinished { path: unfinished }),
+    };
     let copied = copy(from, &unfinished).await;
     let outcome = match copied {
         Ok(()) => publish(&unfinished, to).map_err(cannot),
@@ -78,7 +75,51 @@ pub async fn back_up(from: &Path, to: &Path) -> Result<(), BackupError> {
     if outcome.is_err() {
         let _ = fs::remove_file(&unfinished);
     }
+    drop(held);
     outcome
+}
+
+/// Takes the unfinished copy for this process, and empties it; `None` where another one has it.
+fn hold(path: &Path) -> io::Result<Option<File>> {
+    // Only its owner reads it, as histories are private.
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("what is there is no file"));
+    }
+    let file = options.open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // Whoever had it may have finished, and given it its name, since it was opened.
+    if !is_still_at(&file, path)? {
+        return Ok(None);
+    }
+    file.set_len(0)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(Some(file))
+}
+
+#[cfg(unix)]
+fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let own = file.metadata()?;
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_still_at(_: &File, path: &Path) -> io::Result<bool> {
+    path.try_exists()
 }
 
 async fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
