@@ -185,6 +185,8 @@ fn a_run_whose_process_dies_is_tried_again_and_a_job_that_kills_it_is_given_up()
         drop_when_dead(place.start_unready());
     }
     let worker = place.start();
+    worker.until_logged("jobs=\"report\"");
+    worker.until_logged("taking over from what did not stop in order workers=\"3\" runs=1");
     let run = until("the run has ended", || {
         let run = place.json(&["runs", "--run", "1"]);
         if run["run"]["state"] == "failed" {

@@ -66,6 +66,8 @@ pub struct BegunWorker {
 /// What a dead worker left unfinished. Its lanes are free again, and its leases void.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupted {
+    /// The workers that were found dead.
+    pub dead: Vec<WorkerId>,
     /// Runs whose attempt was under way.
     pub runs: Vec<ClaimedRun>,
     /// Parts marked `sending`.

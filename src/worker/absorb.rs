@@ -190,8 +190,8 @@ impl Worker {
                 continue;
             }
             let span = self.in_flight.end_run(run.run_id, run.epoch);
-            if answer == Told::Applied {
-                span.in_scope(|| tell_run(done));
+            if matches!(answer, Told::Applied | Told::Ended) {
+                span.in_scope(|| tell_run(done, answer));
                 let error = done.end.error.as_ref();
                 let what = Happened::attempt_finished(run, done.result, error);
                 self.events.tell(now, what);
@@ -226,13 +226,18 @@ fn what_happened(run: &ClaimedRun, done: &RunDone, effects: Effects) -> OwnedEve
     }
 }
 
-fn tell_run(done: &RunDone) {
+fn tell_run(done: &RunDone, answer: Told) {
     match done.result {
         AttemptResult::Done => tracing::info!("done"),
         AttemptResult::Silent => tracing::info!("done, silent"),
         AttemptResult::Failed(reason) => {
             let error = done.end.error.as_deref().unwrap_or_default();
-            tracing::warn!(reason = reason.as_str(), error, "attempt failed");
+            let reason = reason.as_str();
+            if answer == Told::Ended {
+                tracing::warn!(reason, error, "the run has failed");
+            } else {
+                tracing::warn!(reason, error, "attempt failed; it is tried again");
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ const CURRENT: SignedDuration = SignedDuration::from_mins(1);
 pub(super) enum Told {
     /// It was decided on and committed.
     Applied,
+    /// Likewise, and the run of the attempt that it is about has ended by it.
+    Ended,
     /// Others were faster too often; the job has yet to be told.
     Again,
     /// It has no effect, and is not worth telling again.
@@ -155,7 +157,12 @@ impl Worker {
                     for (reason, slots) in applied.skipped {
                         tracing::info!(%job, slots, reason = reason.as_str(), "skipped");
                     }
-                    Told::Applied
+                    let attempt = change.attempt_end.as_ref();
+                    if attempt.is_some_and(|end| written.ended.contains(&end.run_id)) {
+                        Told::Ended
+                    } else {
+                        Told::Applied
+                    }
                 }
                 Err(ChangeError::Busy { .. }) => Told::Again,
                 Err(ChangeError::LeaseLost) => {

@@ -6,10 +6,13 @@ use jiff::Timestamp;
 
 use crate::{
     clock::{Clock, SystemClock},
-    store::{BegunWorker, Interrupted, NewWorker, Role, StoreError, WorkerRow},
+    store::{BegunWorker, ClaimedRun, Interrupted, NewWorker, Role, StoreError, WorkerRow},
 };
 
 use super::{Scope, Services, Worker, lease::Lease, zone_release};
+
+/// How many jobs of a dead worker are told by name.
+const JOBS_TOLD: usize = 10;
 
 impl Worker {
     /// How a worker of this scope is registered.
@@ -26,6 +29,7 @@ impl Worker {
 
     /// Takes up what dead workers left.
     pub(super) fn take_up(&mut self, begun: BegunWorker) {
+        tell_taken(&begun.interrupted);
         self.interrupted.runs.extend(begun.interrupted.runs);
         self.interrupted.parts.extend(begun.interrupted.parts);
         self.unbegun.extend(begun.unbegun);
@@ -65,6 +69,7 @@ impl Worker {
     /// Takes up what workers left whose lease is over.
     pub(super) async fn take_over(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let found = self.store.take_over(self.id, now).await?;
+        tell_taken(&found);
         self.interrupted.runs.extend(found.runs);
         self.interrupted.parts.extend(found.parts);
         Ok(())
@@ -87,6 +92,34 @@ impl Worker {
         self.lease = Lease::keep(self.store.clone(), &begun, asked_at);
         self.take_up(begun);
         Ok(())
+    }
+}
+
+/// Tells from which workers is taken over, and what.
+fn tell_taken(found: &Interrupted) {
+    if found.dead.is_empty() {
+        return;
+    }
+    let workers: Vec<_> = found.dead.iter().map(|dead| dead.0.to_string()).collect();
+    tracing::info!(
+        workers = workers.join(", "),
+        runs = found.runs.len(),
+        parts = found.parts.len(),
+        jobs = jobs_of(&found.runs),
+        "taking over from what did not stop in order"
+    );
+}
+
+/// The jobs of these runs, as many as a line has room for.
+pub(super) fn jobs_of(runs: &[ClaimedRun]) -> String {
+    let mut jobs: Vec<&str> = runs.iter().map(|run| run.job.id.as_str()).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    let more = jobs.len().saturating_sub(JOBS_TOLD);
+    jobs.truncate(JOBS_TOLD);
+    match more {
+        0 => jobs.join(", "),
+        more => format!("{} and {more} more", jobs.join(", ")),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     store::{AttemptEnd, AttemptFate, ClaimedRun, StoreError},
 };
 
-use super::{Change, Worker, dispatch::Told};
+use super::{Change, Worker, dispatch::Told, life::jobs_of};
 
 impl Worker {
     /// Decides what becomes of interrupted runs, and of parts whose answer nobody heard. What
@@ -33,6 +33,7 @@ impl Worker {
         }
         tracing::info!(
             runs = self.interrupted.runs.len(),
+            jobs = jobs_of(&self.interrupted.runs),
             "deciding about interrupted runs"
         );
         let effects = self.effects_of(self.interrupted.runs.iter()).await?;

@@ -391,13 +391,17 @@ pub(super) async fn take_over(
     query(FREE_LANES).execute(&mut *conn).await?;
     write_rows(conn, FREE_JOBS, &dead).await?;
     resolution::apply_in_free_lanes(conn, now).await?;
-    claimed(conn, &runs, &parts).await
+    Ok(Interrupted {
+        dead: dead.into_iter().map(WorkerId).collect(),
+        ..claimed(conn, &runs, &parts).await?
+    })
 }
 
 async fn claimed(conn: &mut Conn, runs: &[i64], parts: &[i64]) -> Fallible<Interrupted> {
     let runs = rows_for(conn, CLAIMED_RUNS, runs).await?;
     let parts = rows_for(conn, CLAIMED_PARTS, parts).await?;
     Ok(Interrupted {
+        dead: Vec::new(),
         runs: runs.iter().map(claimed_run).collect::<Fallible<_>>()?,
         parts: parts.iter().map(claimed_part).collect::<Fallible<_>>()?,
     })
