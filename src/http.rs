@@ -8,6 +8,7 @@
 mod access;
 mod chats;
 mod events;
+mod explained;
 mod extract;
 mod figures;
 mod guarded;

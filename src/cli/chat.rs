@@ -277,7 +277,8 @@ fn next_line(stdin: &mut impl BufRead) -> Option<Result<String, Failure>> {
     let limit = LINE_MAX as u64 + 1;
     if let Err(error) = stdin.take(limit).read_until(b'\n', &mut line) {
         let message = format!("cannot read what is said: {error}");
-        return Some(Err(Failure::new(Exit::CannotRead, message)));
+        return Some(Err(Failure::new(Exit::CannotRead, message)
+            .help("say it on the terminal, or pipe in a text in UTF-8")));
     }
     if line.is_empty() {
         return None;

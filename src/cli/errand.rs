@@ -166,7 +166,10 @@ impl<'a> Errand<'a> {
         Err(Failure::new(
             Exit::DoesNotHold,
             "no worker runs, and the jobs file is not TOML",
-        ))
+        )
+        .help(format!(
+            "correct it: `chatcron check {name}` says what and where"
+        )))
     }
 }
 

@@ -144,15 +144,13 @@ fn after(arguments: &Arguments, now: Timestamp, spec: &ScheduleSpec) -> Result<T
 
 /// `on Sun 2027-03-28 clocks go forward: unaffected`.
 fn change(explained: &Explained) -> Result<Option<String>, Failure> {
-    let failed =
-        |error: crate::schedule::ScheduleError| Failure::new(Exit::DoesNotHold, error.to_string());
     let (spec, after) = (&explained.spec, explained.after);
-    let planner = Planner::new(spec, after).map_err(failed)?;
-    let Some(change) = next_change(spec, &planner, after).map_err(failed)? else {
+    let planner = Planner::new(spec, after).map_err(next::unplannable)?;
+    let Some(change) = next_change(spec, &planner, after).map_err(next::unplannable)? else {
         return Ok(None);
     };
     let kind = clock_changes(&spec.zone, after, change.at)
-        .map_err(failed)?
+        .map_err(next::unplannable)?
         .last()
         .map(|change| change.kind());
     let way = match kind {

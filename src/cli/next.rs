@@ -13,7 +13,7 @@ use crate::{
     config::{JobsFile, Loaded},
     ids::JobId,
     job::{Job, ScheduleSpec},
-    schedule::Planner,
+    schedule::{Planner, ScheduleError},
     store::StoredJob,
     view,
 };
@@ -203,6 +203,12 @@ fn stored(arguments: &Arguments, jobs: &[&Job]) -> Result<BTreeMap<JobId, Stored
     Ok(present.map(|row| (row.job.id.clone(), row)).collect())
 }
 
+/// What a person is told of a schedule that has no plan.
+pub(in crate::cli) fn unplannable(error: ScheduleError) -> Failure {
+    Failure::new(Exit::DoesNotHold, format!("cannot be planned: {error}"))
+        .help("docs/jobs.md has the schedules that are accepted")
+}
+
 /// The starts of a schedule that belongs to no job of a database.
 pub(in crate::cli) fn starts_of(
     spec: &ScheduleSpec,
@@ -210,8 +216,7 @@ pub(in crate::cli) fn starts_of(
     after: Timestamp,
     count: usize,
 ) -> Result<Vec<view::Start>, Failure> {
-    let planner = Planner::new(spec, after)
-        .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
+    let planner = Planner::new(spec, after).map_err(unplannable)?;
     let begin = view::begin(spec, None, after);
     Ok(view::starts(&planner, job, &[], (begin, after), count))
 }

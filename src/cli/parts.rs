@@ -78,6 +78,7 @@ pub(super) fn why(row: &OutboxRow, now: Timestamp) -> String {
         said.push(plain::line(why));
     }
     match row.state {
+        PartState::Sending if row.under_way => said.push(String::from("is being sent")),
         PartState::Pending | PartState::Sending if row.next_attempt_at > now => {
             said.push(format!(
                 "tried again {}",

@@ -48,7 +48,8 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::new(
             Exit::DoesNotHold,
             "the worker has not come to it yet; it will, when what it sends there is answered",
-        ));
+        )
+        .help("`chatcron outbox` shows what is on its way there"));
     }
     print(&format!("{} begins anew\n", arguments.chat))?;
     Ok(Exit::Fine)

@@ -27,6 +27,9 @@ fn run<T>(
     runtime
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::CannotRead, format!("cannot start: {error}")))?
+        .map_err(|error| {
+            Failure::new(Exit::CannotRead, format!("cannot start: {error}"))
+                .help("the machine allows no more threads or open files: see `ulimit -a`")
+        })?
         .block_on(work)
 }

@@ -109,7 +109,8 @@ pub(super) fn is_shown(answered: &TurnRows) -> Result<(), Failure> {
     if answered.turn.state != "done" {
         let why = answered.turn.error.as_deref();
         let why = why.unwrap_or("it was called off");
-        return Err(Failure::new(Exit::DoesNotHold, format!("no reply: {why}")));
+        return Err(Failure::new(Exit::DoesNotHold, format!("no reply: {why}"))
+            .help("say it again, once that is put right; the log of `chatcron run` tells more"));
     }
     let parts = answered.parts.iter();
     let open = parts.filter(|part| part.state != PartState::Confirmed);

@@ -353,4 +353,5 @@ fn timeline(case: &Case<'_>, simulation: &Simulation) -> Result<Timeline, Failur
 
 fn failed(error: &dyn std::error::Error) -> Failure {
     Failure::new(Exit::DoesNotHold, error.to_string())
+        .help("`chatcron check` tells what is wrong with the file")
 }

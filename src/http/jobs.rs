@@ -239,8 +239,8 @@ async fn pause(
         let reason = said.reason.as_deref().unwrap_or(REASON);
         control.pause(&job, reason, api.now()).await?;
         stored = control.job(&job).await?;
+        api.has_changed(&stored.job.id, JobChange::Paused);
     }
-    api.has_changed(&stored.job.id, JobChange::Paused);
     detail(&api, stored).await
 }
 

@@ -28,6 +28,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    explained::Explained,
     guarded::Guarded,
     limits::{CONNECTIONS_MAX, HEAD_MAX, HEAD_TIME},
 };
@@ -92,7 +93,7 @@ async fn connected(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Explained::new(stream)), service);
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => Some(ended),

@@ -80,6 +80,8 @@ pub(super) enum Kind {
     TooOld,
     WrongDefinition,
     TooLarge,
+    PathTooLong,
+    HeadTooLarge,
     TooSlow,
     Busy,
     Unavailable,
@@ -148,6 +150,12 @@ impl Kind {
                 "The definition of the job is wrong",
             ),
             Self::TooLarge => (S::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
+            Self::PathTooLong => (S::URI_TOO_LONG, "path-too-long", "The path is too long"),
+            Self::HeadTooLarge => (
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "head-too-large",
+                "The head of the request is too large",
+            ),
             Self::TooSlow => (S::REQUEST_TIMEOUT, "too-slow", "The request took too long"),
             Self::Busy => (
                 S::SERVICE_UNAVAILABLE,

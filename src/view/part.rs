@@ -59,6 +59,8 @@ pub(crate) struct Part {
     /// How many the message has.
     parts: u32,
     state: PartState,
+    /// Whether an attempt to send it is under way; one that is `sending` otherwise is in doubt.
+    under_way: bool,
     /// Why it ended so.
     reason: Option<String>,
     /// The channel's last answer in words.
@@ -97,6 +99,7 @@ impl From<&OutboxRow> for Part {
             part: row.part,
             parts: row.parts,
             state: row.state,
+            under_way: row.under_way,
             reason: row.reason.clone(),
             why: row.why.clone(),
             origin: row.origin,

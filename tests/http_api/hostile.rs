@@ -247,6 +247,26 @@ fn what_is_no_http_ends_its_own_connection_only() {
 }
 
 #[test]
+fn what_is_refused_before_it_is_a_request_is_told_as_a_problem() {
+    let place = Place::new(JOBS);
+    let served = Served::new(&place);
+    let fields = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(200));
+    let path = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(65_535));
+    for (words, status, code) in [
+        ("\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400, "bad-request"),
+        (&fields, 431, "head-too-large"),
+        (&path, 414, "path-too-long"),
+    ] {
+        let mut stream = connect(served.address);
+        let _ = stream.write_all(words.as_bytes());
+        let answer = read(&mut stream);
+        answer.problem(status, code);
+        assert_eq!(answer.header("connection").as_deref(), Some("close"));
+    }
+    served.get("/v1/jobs").ok(200);
+}
+
+#[test]
 fn more_than_is_worked_on_at_once_is_answered_all_the_same() {
     let place = Place::new(JOBS);
     let served = Served::new(&place);

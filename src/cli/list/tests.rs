@@ -5,7 +5,7 @@ use crate::{
     cli::samples::{at, chat, failed, incident, now, run, stored},
     occurrence::{OccurrenceRef, Slot},
     policy::{ActiveRun, Pause, Phase},
-    store::{RunRow, StoredJob},
+    store::{RunRow, StoredJob, WorkerId},
 };
 
 fn listed(stored: StoredJob, runs: Vec<RunRow>) -> Listed {
@@ -136,4 +136,28 @@ fn a_job_that_fails_is_told_with_who_knows_of_it() {
     assert_eq!(incident["failures"], 3);
     assert_eq!(incident["told"], "me");
     assert_eq!(json["jobs"][1]["incidents"], serde_json::json!([]));
+}
+
+#[test]
+fn the_workers_that_share_a_database_are_told_in_one_line() {
+    let worker = |id, role, started_at| WorkerRow {
+        id: WorkerId(id),
+        role,
+        started_at: at(started_at),
+        version: "0.1.0".to_owned(),
+        zone_data: String::new(),
+        zone_release: None,
+    };
+    let first = worker(3, Role::Worker, "2026-11-30T09:00:00Z");
+    let errand = worker(4, Role::Errand, "2026-11-30T10:59:00Z");
+    let second = worker(5, Role::Worker, "2026-11-30T10:57:00Z");
+    assert_eq!(at_work(std::slice::from_ref(&errand), now()), None);
+    assert_eq!(
+        at_work(&[first.clone(), errand], now()).unwrap(),
+        "at work: worker 3 (for 2 h)\n"
+    );
+    assert_eq!(
+        at_work(&[first, second], now()).unwrap(),
+        "at work: workers 3 (for 2 h), 5 (for 3 min)\n"
+    );
 }

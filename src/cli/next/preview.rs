@@ -3,10 +3,10 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
-    cli::{Exit, failure::Failure, words},
+    cli::{failure::Failure, words},
     job::{Job, ScheduleSpec, When},
     policy::{Pause, WaitingSlot},
-    schedule::{Planner, ScheduleError},
+    schedule::Planner,
     store::StoredJob,
     view::{Start, begin, starts},
 };
@@ -14,6 +14,7 @@ use crate::{
 use super::{
     Question,
     change::{self, NextChange},
+    unplannable,
 };
 
 /// What a database remembers of a job.
@@ -142,10 +143,6 @@ impl<'a> Preview<'a> {
             change: change::next_change(spec, &planner, after).map_err(unplannable)?,
         })
     }
-}
-
-fn unplannable(error: ScheduleError) -> Failure {
-    Failure::new(Exit::DoesNotHold, format!("cannot be planned: {error}"))
 }
 
 fn stop(job: &Job, history: Option<&History>) -> Option<Stop> {

@@ -34,6 +34,15 @@ fn every_part_says_why_it_is_there_and_what_can_be_done() {
     "
     );
     assert!(render(&[], now(), Screen::wide(None)).contains("nothing"));
+    let sent = |under_way| OutboxRow {
+        state: PartState::Sending,
+        under_way,
+        ..part(97, "Yesterday")
+    };
+    let text = |row| render(&[row], now(), Screen::wide(None));
+    assert!(text(sent(true)).contains("is being sent"));
+    assert!(!text(sent(true)).contains("resolve"), "nobody can say yet");
+    assert!(text(sent(false)).contains("outbox resolve 97 --shown"));
 }
 
 #[test]

@@ -162,4 +162,5 @@ pub(super) async fn tell_trouble(lock: Arc<Lock>, mut trouble: watch::Receiver<O
 
 fn cannot_wait(error: &io::Error) -> Failure {
     Failure::new(Exit::CannotRead, format!("cannot stand by: {error}"))
+        .help("see that the database, and the lock beside it, can be written")
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{Timestamp, civil::DateTime};
 
 use crate::{
-    cli::{Exit, failure::Failure, next::change::effect},
+    cli::{
+        failure::Failure,
+        next::{change::effect, unplannable},
+    },
     ids::JobId,
     job::Job,
     schedule::{Planner, ScheduleError, clock_changes},
@@ -29,8 +32,7 @@ pub(super) struct Change<'a> {
 pub(super) fn met(jobs: &[Job], window: Window) -> Result<Vec<Change<'_>>, Failure> {
     let mut changes: BTreeMap<(Timestamp, &str), Change<'_>> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job.enabled) {
-        of_job(job, window, &mut changes)
-            .map_err(|error| Failure::new(Exit::DoesNotHold, error.to_string()))?;
+        of_job(job, window, &mut changes).map_err(unplannable)?;
     }
     Ok(changes.into_values().collect())
 }

@@ -112,7 +112,8 @@ impl Rewriting {
             Ok(()) => Ok(Answer::Written(name)),
             Err(error) => {
                 let message = format!("cannot write `{name}`: {error}");
-                Err(Failure::new(Exit::CannotRead, message))
+                Err(Failure::new(Exit::CannotRead, message)
+                    .help("name a file that can be written with --golden"))
             }
         }
     }
@@ -210,7 +211,7 @@ impl Comparison {
     fn end(mut self) -> Result<Answer, Failure> {
         let unreadable = |error: io::Error| {
             let message = format!("cannot read the kept log: {error}");
-            Failure::new(Exit::CannotRead, message)
+            Failure::new(Exit::CannotRead, message).help("`--update-golden` writes it anew")
         };
         while let Some(line) = self.next_kept().map_err(unreadable)? {
             self.other.get_or_insert_default().kept.push(&line);

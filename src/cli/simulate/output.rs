@@ -107,6 +107,7 @@ pub(super) fn unwritable(error: &io::Error) -> Failure {
         Exit::CannotRead,
         format!("cannot write the output: {error}"),
     )
+    .help("name a file that can be written, on a disk that has room")
 }
 
 /// A reader that has seen enough, such as `head`, is no failure.
