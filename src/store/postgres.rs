@@ -59,7 +59,7 @@ impl SqlStore<Server> {
 
 async fn connect(address: &Address, mode: OpenMode) -> Result<PostgresStore, sqlx::Error> {
     let reading = address.reading();
-    let reconnect = Reconnect::Postgres(address.writing());
+    let reconnect = Reconnect::Postgres(Box::new(address.writing()));
     let writer = match mode {
         OpenMode::CreateIfMissing | OpenMode::MustExist => {
             Some((reconnect.connect().await?, reconnect))
@@ -79,7 +79,7 @@ async fn connect(address: &Address, mode: OpenMode) -> Result<PostgresStore, sql
             lease: address.lease(),
         }),
     };
-    Ok(PostgresStore::start(server, connections))
+    PostgresStore::start(server, connections)
 }
 
 impl Backend for Server {

@@ -31,6 +31,7 @@ mod claim;
 mod commit;
 pub(super) mod connection;
 mod diagnostics;
+pub(super) mod direct;
 mod effects;
 mod enqueue;
 mod entries;
@@ -45,6 +46,7 @@ pub(super) mod lanes;
 mod nul;
 mod outbox;
 mod prune;
+pub(super) mod readers;
 pub(super) mod readings;
 mod reset;
 pub(super) mod resolution;
@@ -153,18 +155,21 @@ impl<B: fmt::Debug> fmt::Debug for SqlStore<B> {
 }
 
 impl<B> SqlStore<B> {
-    pub(super) fn start(backend: B, opened: Connections) -> Self {
+    /// # Errors
+    /// Where the operating system gives no thread to the one that writes.
+    pub(super) fn start(backend: B, opened: Connections) -> Result<Self, sqlx::Error> {
         let database = opened.database;
-        let writer = opened
-            .writer
-            .map(|(conn, reconnect)| Writer::start(conn, reconnect, database.clone()));
-        Self {
+        let writer = match opened.writer {
+            Some((conn, reconnect)) => Some(Writer::start(conn, reconnect, database.clone())?),
+            None => None,
+        };
+        Ok(Self {
             backend,
             database,
             readers: opened.readers,
             writer,
             shared: opened.shared,
-        }
+        })
     }
 
     /// Ends the writing task once it has performed what waits, and closes the database. Whatever is

@@ -5,17 +5,16 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
-
-use sqlx::SqliteConnection;
-use tokio::sync::Mutex;
 
 use crate::store::{
     StoreError,
     sql::{
         Backend, Connections, SqlStore,
         connection::{Conn, Pool, Reconnect},
+        direct::Direct,
         failure::{Failure, Fallible},
     },
 };
@@ -33,7 +32,7 @@ pub use crate::store::sql::{Holder, OpenMode};
 pub use backup::{BackupError, back_up};
 pub use lock::WorkerLock;
 
-const DATA_VERSION: &str = "PRAGMA data_version";
+const DATA_VERSION: &str = "data_version";
 
 /// Everything durable, in one SQLite file.
 pub type SqliteStore = SqlStore<File>;
@@ -48,8 +47,8 @@ pub struct File {
 /// Sees what others commit.
 #[derive(Debug)]
 struct Watch {
-    /// By its own `data_version`.
-    conn: SqliteConnection,
+    /// By its own `data_version`. It waits for nobody, so it is asked where the caller is.
+    conn: Direct,
     /// The last one, with what the log file looked like then: a file that has not changed needs no
     /// question, and a worker asks twice a second all day.
     last: Option<(i64, LogFile)>,
@@ -90,7 +89,7 @@ impl SqlStore<File> {
     pub async fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         migrate::prepare(path, mode).await?;
         let name = path.display().to_string();
-        let opened = open::connect(path, mode).await;
+        let opened = open::connect(path, mode);
         let opened = opened.map_err(|error| Failure::from(error).into_error(&name))?;
         let file = File {
             path: path.to_owned(),
@@ -102,12 +101,12 @@ impl SqlStore<File> {
         };
         let reconnect = Reconnect::Sqlite(open::writing(path));
         let connections = Connections {
-            database: name.into(),
+            database: name.as_str().into(),
             readers: Pool::Sqlite(opened.readers),
             writer: opened.writer.map(|conn| (Conn::Sqlite(conn), reconnect)),
             shared: None,
         };
-        Ok(Self::start(file, connections))
+        Self::start(file, connections).map_err(|error| Failure::from(error).into_error(&name))
     }
 
     /// Where the database is.
@@ -118,7 +117,8 @@ impl SqlStore<File> {
 
 impl Backend for File {
     async fn change_token(&self) -> Fallible<i64> {
-        let mut watch = self.watch.lock().await;
+        // What was seen is as good after a panic as before it.
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         // Looked at before the question: what is committed in between is seen the next time.
         let log = LogFile::of(&self.path);
         if let (Some((token, then)), Some(log)) = (watch.last, log)
@@ -128,8 +128,7 @@ impl Backend for File {
             watch.saved += 1;
             return Ok(token);
         }
-        let version = sqlx::query_scalar(DATA_VERSION).fetch_one(&mut watch.conn);
-        let token = version.await?;
+        let token = watch.conn.pragma(DATA_VERSION)?;
         watch.last = log.map(|log| (token, log));
         watch.saved = 0;
         Ok(token)

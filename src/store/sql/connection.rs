@@ -3,26 +3,25 @@
 #[cfg(feature = "postgres")]
 use std::time::Duration;
 
-use sqlx::{
-    AssertSqlSafe, ColumnIndex, ConnectOptions, Connection, SqlSafeStr, SqlStr, Sqlite,
-    SqliteConnection, SqlitePool, Transaction,
-    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
-};
 #[cfg(feature = "postgres")]
 use sqlx::{
-    PgConnection, PgPool, Postgres,
+    ColumnIndex, ConnectOptions, Connection, PgConnection, PgPool, Postgres, Transaction,
     postgres::{PgArguments, PgConnectOptions, PgRow},
 };
 
+use super::{
+    direct::{Direct, DirectPlace, DirectRow, Settings},
+    readers::{Reader, Readers},
+    statement::{Query, Statement},
+};
 #[cfg(feature = "postgres")]
-use super::nul;
-use super::statement::{Bound, Query, Statement, Words};
+use super::{nul, statement::Bound};
 
 /// A connection, or a snapshot that readers see.
 #[derive(Debug)]
 pub(crate) enum Conn {
-    Sqlite(SqliteConnection),
-    SqliteSnapshot(Transaction<'static, Sqlite>),
+    Sqlite(Direct),
+    SqliteSnapshot(Reader),
     #[cfg(feature = "postgres")]
     Postgres(PgConnection),
     #[cfg(feature = "postgres")]
@@ -31,7 +30,8 @@ pub(crate) enum Conn {
 
 /// The driver's own connection.
 enum Driver<'c> {
-    Sqlite(&'c mut SqliteConnection),
+    Sqlite(&'c mut Direct),
+    SqliteReader(&'c mut Reader),
     #[cfg(feature = "postgres")]
     Postgres(&'c mut PgConnection),
 }
@@ -60,11 +60,15 @@ const BETWEEN_QUESTIONS: Duration = Duration::from_millis(200);
 const COMMIT: Statement = Statement::common("COMMIT");
 const ROLLBACK: Statement = Statement::common("ROLLBACK");
 
+/// Of a snapshot in SQLite, which sees what had been committed when it first reads.
+const BEGIN_READING: &str = "BEGIN";
+const END: &str = "ROLLBACK";
+
 impl Conn {
     fn driver(&mut self) -> Driver<'_> {
         match self {
             Self::Sqlite(conn) => Driver::Sqlite(conn),
-            Self::SqliteSnapshot(tx) => Driver::Sqlite(tx),
+            Self::SqliteSnapshot(reader) => Driver::SqliteReader(reader),
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => Driver::Postgres(conn),
             #[cfg(feature = "postgres")]
@@ -124,9 +128,10 @@ impl Conn {
 
     async fn raw(&mut self, statement: Statement) -> Result<(), sqlx::Error> {
         match self.driver() {
-            Driver::Sqlite(conn) => {
-                sqlx::raw_sql(AssertSqlSafe(statement.sqlite()))
-                    .execute(conn)
+            Driver::Sqlite(conn) => conn.raw(&statement.sqlite())?,
+            Driver::SqliteReader(reader) => {
+                reader
+                    .call(move |conn| conn.raw(&statement.sqlite()))
                     .await?;
             }
             #[cfg(feature = "postgres")]
@@ -140,8 +145,8 @@ impl Conn {
     /// Closes it in order.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         match self {
-            Self::Sqlite(conn) => conn.close().await,
-            Self::SqliteSnapshot(tx) => tx.rollback().await,
+            Self::Sqlite(conn) => conn.close(),
+            Self::SqliteSnapshot(mut reader) => reader.call(|conn| conn.raw(END)).await,
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => conn.close().await,
             #[cfg(feature = "postgres")]
@@ -152,8 +157,11 @@ impl Conn {
     /// Drops it without a word to the other side, which may be gone.
     pub(super) async fn close_hard(self) {
         let _ = match self {
-            Self::Sqlite(conn) => conn.close_hard().await,
-            Self::SqliteSnapshot(tx) => tx.rollback().await,
+            Self::Sqlite(conn) => conn.close(),
+            Self::SqliteSnapshot(reader) => {
+                drop(reader);
+                Ok(())
+            }
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => conn.close_hard().await,
             #[cfg(feature = "postgres")]
@@ -178,9 +186,9 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 /// How the connection that writes is made again.
 #[derive(Debug, Clone)]
 pub(crate) enum Reconnect {
-    Sqlite(SqliteConnectOptions),
+    Sqlite(Settings),
     #[cfg(feature = "postgres")]
-    Postgres(PgConnectOptions),
+    Postgres(Box<PgConnectOptions>),
 }
 
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -189,10 +197,10 @@ impl Reconnect {
     /// A new connection, after the one before it failed.
     pub(crate) async fn connect(&self) -> Result<Conn, sqlx::Error> {
         match self {
-            Self::Sqlite(options) => {
-                let mut conn = options.connect().await?;
+            Self::Sqlite(settings) => {
+                let mut conn = Direct::open(settings)?;
                 // On a disk that is nearly full the log is what can be given back.
-                let _ = sqlx::query(CHECKPOINT).execute(&mut conn).await;
+                let _ = conn.raw(CHECKPOINT);
                 Ok(Conn::Sqlite(conn))
             }
             #[cfg(feature = "postgres")]
@@ -246,7 +254,7 @@ async fn commit_and_tell(conn: &mut PgConnection) -> Result<(), (sqlx::Error, Op
 /// The connections that read.
 #[derive(Debug, Clone)]
 pub(crate) enum Pool {
-    Sqlite(SqlitePool),
+    Sqlite(Readers),
     #[cfg(feature = "postgres")]
     Postgres(PgPool),
 }
@@ -258,7 +266,11 @@ impl Pool {
     /// Everything as of one instant, whoever writes meanwhile; until it is closed.
     pub(super) async fn snapshot(&self) -> Result<Conn, sqlx::Error> {
         Ok(match self {
-            Self::Sqlite(pool) => Conn::SqliteSnapshot(pool.begin().await?),
+            Self::Sqlite(readers) => {
+                let mut reader = readers.lend().await?;
+                reader.call(|conn| conn.raw(BEGIN_READING)).await?;
+                Conn::SqliteSnapshot(reader)
+            }
             #[cfg(feature = "postgres")]
             Self::Postgres(pool) => Conn::PostgresSnapshot(pool.begin_with(SNAPSHOT).await?),
         })
@@ -266,7 +278,7 @@ impl Pool {
 
     pub(super) async fn close(&self) {
         match self {
-            Self::Sqlite(pool) => pool.close().await,
+            Self::Sqlite(readers) => readers.close(),
             #[cfg(feature = "postgres")]
             Self::Postgres(pool) => pool.close().await,
         }
@@ -284,7 +296,8 @@ pub(super) trait Target: Send {
 impl Target for &mut Conn {
     async fn fetch(self, query: Query) -> Result<Vec<Row>, sqlx::Error> {
         match self.driver() {
-            Driver::Sqlite(conn) => Ok(rows(sqlite(query).fetch_all(conn).await?)),
+            Driver::Sqlite(conn) => Ok(rows(conn.fetch(query)?)),
+            Driver::SqliteReader(reader) => Ok(rows(reader.call(|conn| conn.fetch(query)).await?)),
             #[cfg(feature = "postgres")]
             Driver::Postgres(conn) => Ok(rows(postgres(query).fetch_all(conn).await?)),
         }
@@ -292,7 +305,8 @@ impl Target for &mut Conn {
 
     async fn execute(self, query: Query) -> Result<u64, sqlx::Error> {
         match self.driver() {
-            Driver::Sqlite(conn) => Ok(sqlite(query).execute(conn).await?.rows_affected()),
+            Driver::Sqlite(conn) => conn.execute(query),
+            Driver::SqliteReader(reader) => reader.call(|conn| conn.execute(query)).await,
             #[cfg(feature = "postgres")]
             Driver::Postgres(conn) => Ok(postgres(query).execute(conn).await?.rows_affected()),
         }
@@ -302,7 +316,10 @@ impl Target for &mut Conn {
 impl Target for &Pool {
     async fn fetch(self, query: Query) -> Result<Vec<Row>, sqlx::Error> {
         match self {
-            Pool::Sqlite(pool) => Ok(rows(sqlite(query).fetch_all(pool).await?)),
+            Pool::Sqlite(readers) => {
+                let mut reader = readers.lend().await?;
+                Ok(rows(reader.call(|conn| conn.fetch(query)).await?))
+            }
             #[cfg(feature = "postgres")]
             Pool::Postgres(pool) => Ok(rows(postgres(query).fetch_all(pool).await?)),
         }
@@ -310,7 +327,10 @@ impl Target for &Pool {
 
     async fn execute(self, query: Query) -> Result<u64, sqlx::Error> {
         match self {
-            Pool::Sqlite(pool) => Ok(sqlite(query).execute(pool).await?.rows_affected()),
+            Pool::Sqlite(readers) => {
+                let mut reader = readers.lend().await?;
+                reader.call(|conn| conn.execute(query)).await
+            }
             #[cfg(feature = "postgres")]
             Pool::Postgres(pool) => Ok(postgres(query).execute(pool).await?.rows_affected()),
         }
@@ -319,26 +339,6 @@ impl Target for &Pool {
 
 fn rows<R: Into<Row>>(found: Vec<R>) -> Vec<Row> {
     found.into_iter().map(Into::into).collect()
-}
-
-fn sqlite(query: Query) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
-    let words = match query.statement.sqlite {
-        Words::Fixed(words) => SqlStr::from_static(words),
-        Words::Around(rows) => {
-            let width = rows.width_for(query.bound.len());
-            AssertSqlSafe(rows.words(width)).into_sql_str()
-        }
-    };
-    query
-        .bound
-        .into_iter()
-        .fold(sqlx::query(words), |query, value| match value {
-            Bound::Number(value) => query.bind(value),
-            Bound::Text(value) => query.bind(value),
-            Bound::Json(json) => query.bind(json),
-            Bound::Bytes(value) => query.bind(value),
-            Bound::Flag(value) => query.bind(value),
-        })
 }
 
 #[cfg(feature = "postgres")]
@@ -358,13 +358,13 @@ fn postgres(query: Query) -> sqlx::query::Query<'static, Postgres, PgArguments> 
 
 /// A row of either database.
 pub(crate) enum Row {
-    Sqlite(SqliteRow),
+    Sqlite(DirectRow),
     #[cfg(feature = "postgres")]
     Postgres(PgRow),
 }
 
-impl From<SqliteRow> for Row {
-    fn from(row: SqliteRow) -> Self {
+impl From<DirectRow> for Row {
+    fn from(row: DirectRow) -> Self {
         Self::Sqlite(row)
     }
 }
@@ -384,15 +384,15 @@ impl Row {
 
 /// A column's name or number.
 #[cfg(feature = "postgres")]
-pub(super) trait Place: ColumnIndex<SqliteRow> + ColumnIndex<PgRow> {}
+pub(super) trait Place: DirectPlace + ColumnIndex<PgRow> {}
 #[cfg(feature = "postgres")]
-impl<I: ColumnIndex<SqliteRow> + ColumnIndex<PgRow>> Place for I {}
+impl<I: DirectPlace + ColumnIndex<PgRow>> Place for I {}
 
 /// A column's name or number.
 #[cfg(not(feature = "postgres"))]
-pub(super) trait Place: ColumnIndex<SqliteRow> {}
+pub(super) trait Place: DirectPlace {}
 #[cfg(not(feature = "postgres"))]
-impl<I: ColumnIndex<SqliteRow>> Place for I {}
+impl<I: DirectPlace> Place for I {}
 
 /// What a column is read as.
 pub(super) trait Column: Sized {
@@ -404,7 +404,7 @@ macro_rules! columns {
         $(impl Column for $type {
             fn of(row: &Row, column: impl Place) -> Result<Self, sqlx::Error> {
                 match row {
-                    Row::Sqlite(row) => sqlx::Row::try_get(row, column),
+                    Row::Sqlite(row) => row.try_get(column),
                     #[cfg(feature = "postgres")]
                     Row::Postgres(row) => sqlx::Row::try_get(row, column).map($from_postgres),
                 }

@@ -1,15 +1,16 @@
-//! The one task that writes: it performs everything that waits in one transaction.
+//! The one task that writes: it performs everything that waits in one transaction. SQLite's has a
+//! thread of its own, as its calls block.
 //!
 //! Replies leave after COMMIT, so what a caller was told is durable. Statements fail a transaction
 //! as a whole: everybody in it gets the error, nothing of it is written, and work goes on.
 
-use std::sync::Arc;
+use std::{io, sync::Arc, thread};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::{
+    runtime::Handle,
     sync::{Mutex, mpsc, oneshot},
-    task::JoinHandle,
 };
 
 use crate::store::{
@@ -87,26 +88,42 @@ where
 pub(super) struct Writer {
     database: Arc<str>,
     requests: mpsc::Sender<Request>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    /// Fails once the task has ended.
+    end: Mutex<oneshot::Receiver<()>>,
 }
 
 impl Writer {
     /// Starts the task on a connection; another is made by `reconnect` after one has failed.
-    pub(super) fn start(conn: Conn, reconnect: Reconnect, database: Arc<str>) -> Self {
+    pub(super) fn start(conn: Conn, reconnect: Reconnect, database: Arc<str>) -> io::Result<Self> {
         let (requests, waiting) = mpsc::channel(CHANNEL);
-        let task = tokio::spawn(run(conn, reconnect, waiting, database.clone()));
-        Self {
+        let (ending, end) = oneshot::channel::<()>();
+        let is_blocking = conn.is_sqlite();
+        let work = run(conn, reconnect, waiting, database.clone());
+        let work = async move {
+            work.await;
+            drop(ending);
+        };
+        if is_blocking {
+            let runtime = Handle::current();
+            let thread = thread::Builder::new().name("chatcron-writer".to_owned());
+            // It ends as the task does; nobody need wait for it.
+            let _ = thread.spawn(move || runtime.block_on(work))?;
+        } else {
+            drop(tokio::spawn(work));
+        }
+        Ok(Self {
             database,
             requests,
-            task: Mutex::new(Some(task)),
-        }
+            end: Mutex::new(end),
+        })
     }
 
     /// Ends the task after what waits already, and waits for its end.
     pub(super) async fn stop(&self) {
         let _ = self.requests.send(Request::Stop).await;
-        if let Some(task) = self.task.lock().await.take() {
-            let _ = task.await;
+        let mut end = self.end.lock().await;
+        if !end.is_terminated() {
+            let _ = (&mut *end).await;
         }
     }
 

@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sqlx::ConnectOptions;
+use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
 
 use crate::store::{StoreError, sql::failure::Failure};
 
-use super::{OpenMode, migrate, open};
+use super::{OpenMode, migrate, open::BUSY_TIMEOUT};
 
 const COPY: &str = "VACUUM INTO $1";
 
@@ -125,10 +125,12 @@ fn is_still_at(_: &File, path: &Path) -> io::Result<bool> {
 async fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let name = from.display().to_string();
     let copied = async {
-        let mut conn = open::reading(from, OpenMode::ReadOnly)
-            .pragma("query_only", "OFF")
-            .connect()
-            .await?;
+        let reading = SqliteConnectOptions::new()
+            .filename(from)
+            .read_only(true)
+            .busy_timeout(BUSY_TIMEOUT)
+            .disable_statement_logging();
+        let mut conn = reading.connect().await?;
         sqlx::query(COPY)
             .bind(to.to_string_lossy().into_owned())
             .execute(&mut conn)

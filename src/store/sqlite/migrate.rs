@@ -17,7 +17,7 @@ use crate::store::StoreError;
 use super::{
     Failure, OpenMode, adopt,
     lock::{self, beside},
-    open::{BUSY_TIMEOUT, writing},
+    open::{BUSY_TIMEOUT, making},
 };
 
 static MIGRATOR: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -80,7 +80,7 @@ async fn migrate_under_lock(path: &Path) -> Result<(), StoreError> {
         0
     };
     if found < newest_known() {
-        let options = writing(path).create_if_missing(true);
+        let options = making(path).create_if_missing(true);
         let one = SqlitePoolOptions::new().max_connections(1);
         let pool = one.connect_with(options).await;
         let pool = pool.map_err(|e| failed(path, e))?;

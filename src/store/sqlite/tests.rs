@@ -20,7 +20,7 @@ async fn database(directory: &Path) -> SqlitePool {
         .await
         .unwrap();
     SqlitePoolOptions::new()
-        .connect_with(open::writing(&path))
+        .connect_with(open::making(&path))
         .await
         .unwrap()
 }
