@@ -62,7 +62,6 @@ const ROLLBACK: Statement = Statement::common("ROLLBACK");
 
 /// Of a snapshot in SQLite, which sees what had been committed when it first reads.
 const BEGIN_READING: &str = "BEGIN";
-const END: &str = "ROLLBACK";
 
 impl Conn {
     fn driver(&mut self) -> Driver<'_> {
@@ -146,7 +145,9 @@ impl Conn {
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(conn) => conn.close(),
-            Self::SqliteSnapshot(mut reader) => reader.call(|conn| conn.raw(END)).await,
+            Self::SqliteSnapshot(mut reader) => {
+                reader.call(|conn| conn.raw(&ROLLBACK.sqlite())).await
+            }
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => conn.close().await,
             #[cfg(feature = "postgres")]
