@@ -259,9 +259,9 @@ async fn a_change_of_what_was_looked_at_is_not_made_at_another_version() {
         reason: "wait".to_owned(),
     };
     let now = world.clock.now();
-    let first = Change::new(look.clone(), pause()).as_seen(stored.version);
+    let first = Change::new(look.clone(), pause()).if_at(stored.version);
     assert!(world.decider().apply(&[first], now).await.unwrap()[0].is_ok());
-    let second = Change::new(look.clone(), pause()).as_seen(stored.version);
+    let second = Change::new(look.clone(), pause()).if_at(stored.version);
     let answers = world.decider().apply(&[second], now).await.unwrap();
     assert_eq!(answers[0], Err(ChangeError::Outdated { job_id: look }));
 }

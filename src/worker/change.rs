@@ -66,15 +66,15 @@ impl Change {
 
     /// The same, which is made only if the job is still at this version.
     #[must_use]
-    pub fn as_seen(mut self, version: i64) -> Self {
+    pub fn if_at(mut self, version: i64) -> Self {
         self.seen = Some(version);
         self
     }
 
     /// The same, which is made only if there is no such job yet.
     #[must_use]
-    pub fn as_new(self) -> Self {
-        self.as_seen(NO_VERSION)
+    pub fn if_new(self) -> Self {
+        self.if_at(NO_VERSION)
     }
 
     /// A job is created, or its definition has changed.

@@ -206,7 +206,7 @@ impl Control<'_> {
         }
         let source = JobSource::Runtime(creator.to_owned());
         // Somebody may create it between the look and the change; then nothing is redefined.
-        let change = Change::define(job, source).as_new();
+        let change = Change::define(job, source).if_new();
         match self.change(change, now).await {
             Ok(_) => self.job(id.as_str()).await,
             Err(Unmade::Change(ChangeError::Outdated { job_id })) => {
@@ -233,10 +233,7 @@ impl Control<'_> {
         for _ in 0..ROUNDS {
             let stored = self.own(id.as_str(), revision).await?;
             let change = Change::define(job.clone(), stored.source);
-            if self
-                .was_changed(change.as_seen(stored.version), now)
-                .await?
-            {
+            if self.was_changed(change.if_at(stored.version), now).await? {
                 return self.job(id.as_str()).await;
             }
         }
@@ -257,10 +254,7 @@ impl Control<'_> {
             let stored = self.own(id, revision).await?;
             let job_id = stored.job.id;
             let change = Change::new(job_id.clone(), OwnedEvent::Removed);
-            if self
-                .was_changed(change.as_seen(stored.version), now)
-                .await?
-            {
+            if self.was_changed(change.if_at(stored.version), now).await? {
                 return Ok(job_id);
             }
         }

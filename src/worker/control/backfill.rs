@@ -144,7 +144,7 @@ impl Control<'_> {
             slots: slots.collect(),
         };
         let job_id = stored.job.id.clone();
-        let change = Change::new(job_id, event).as_seen(stored.version);
+        let change = Change::new(job_id, event).if_at(stored.version);
         self.was_changed(change, now).await
     }
 }
