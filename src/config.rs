@@ -44,7 +44,7 @@ pub(crate) use durations::parse as duration;
 #[cfg(feature = "runtime")]
 pub(crate) use nearest::nearest;
 pub use problem::{Code, Label, Level, Position, Problem};
-pub use scenario::{LoadedScenario, Names, parse_scenario};
+pub use scenario::{Names, parse_scenario};
 pub use schema::schema;
 
 use fields::Fields;

@@ -41,6 +41,7 @@ use crate::{
 
 pub use access::{Access, AccessError, TOKEN_MIN, TOKEN_VARIABLE};
 pub use figures::recorder;
+#[cfg(feature = "testing")]
 pub use openapi::document;
 
 use limits::Places;

@@ -29,8 +29,18 @@
 //! ```
 //!
 //! `docs/embedding.md` has the rest. A pure core decides and a thin shell acts;
-//! `docs/ARCHITECTURE.md` has the map. What is not named in this documentation can be reached by its
-//! path for tests, and changes without notice.
+//! `docs/ARCHITECTURE.md` has the map. What this documentation names is public, and nothing else; the
+//! feature `testing` opens the modules behind it to the tests of this package, and what it opens
+//! changes without notice.
+
+// The items of internal modules are `pub` for tests: with `testing` the lint holds.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))]
+// What public functions take and return has a public name.
+#![cfg_attr(not(feature = "testing"), warn(unnameable_types))]
+// A build without the binary leaves over what only commands use; the binary's build says what nobody
+// uses.
+#![cfg_attr(not(feature = "cli"), allow(dead_code))]
+#![cfg_attr(not(any(feature = "cli", feature = "testing")), allow(unused_imports))]
 
 // Data that the interface speaks of.
 pub mod directory;
@@ -40,67 +50,116 @@ pub mod message;
 pub mod occurrence;
 pub mod transcript;
 
+// What is behind the interface, each module twice: opened for tests, and as it is for everybody else.
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod audit;
+#[cfg(not(feature = "testing"))]
+mod audit;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod config;
+#[cfg(not(feature = "testing"))]
+mod config;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod hygiene;
+#[cfg(not(feature = "testing"))]
+mod hygiene;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod policy;
+#[cfg(not(feature = "testing"))]
+mod policy;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod replay;
+#[cfg(not(feature = "testing"))]
+mod replay;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod schedule;
+#[cfg(not(feature = "testing"))]
+mod schedule;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod simulate;
+#[cfg(not(feature = "testing"))]
+mod simulate;
 
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod agent;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod agent;
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod channel;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod channel;
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod clock;
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod clock;
+#[cfg(all(feature = "sqlite", feature = "testing"))]
 #[doc(hidden)]
 pub mod embed;
-#[cfg(feature = "http-api")]
+#[cfg(all(feature = "sqlite", not(feature = "testing")))]
+mod embed;
+#[cfg(all(feature = "http-api", feature = "testing"))]
 #[doc(hidden)]
 pub mod http;
-#[cfg(feature = "http-client")]
+#[cfg(all(feature = "http-api", not(feature = "testing")))]
+mod http;
+#[cfg(all(feature = "http-client", feature = "testing"))]
 #[doc(hidden)]
 pub mod http_client;
+#[cfg(all(feature = "http-client", not(feature = "testing")))]
+mod http_client;
 #[cfg(feature = "runtime")]
 mod measure;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod outbound;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod outbound;
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod secret;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod secret;
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod session;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod session;
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod store;
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod store;
 #[cfg(feature = "http-api")]
 mod view;
 #[cfg(feature = "sqlite")]
 pub(crate) mod wiring;
-#[cfg(feature = "runtime")]
+#[cfg(all(feature = "runtime", feature = "testing"))]
 #[doc(hidden)]
 pub mod worker;
+#[cfg(all(feature = "runtime", not(feature = "testing")))]
+mod worker;
 
+// For `src/main.rs`.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 
-pub use config::{InvalidJob, JobDraft, Problem};
+pub use config::{
+    Code as ProblemCode, InvalidJob, JobDraft, Label as ProblemLabel, Level as ProblemLevel,
+    Problem,
+};
 pub use directory::{Chat, Permission};
+pub use policy::QUEUE_MAX;
 
 #[cfg(feature = "runtime")]
 pub use {
@@ -112,15 +171,32 @@ pub use {
     clock::{Clock, SystemClock},
     outbound::verify::{Finding, FindingKind, Report, ShownLine},
     policy::{FailedSlots, Refill, Refusal},
+    replay::Tool,
+    schedule::{
+        ScheduleError,
+        cron::{CronError, Field as CronField},
+    },
     store::{
-        AttemptRow, DiagnosticRow, OutboxRow, OutboxScope, RangeRow, Resolution, RunFilter, RunRow,
+        AttemptRow, DeliveryCounts, DiagnosticRow, Level as DiagnosticLevel, OutboxRow,
+        OutboxScope, PostedBy, RangeCursor, RangeRow, Resolution, RunCursor, RunFilter, RunRow,
         StoreError, TurnRow, WindowOf,
     },
     worker::{
-        BackfillError, Event, EventReader, Happened, JobChange, JobError, JobsChange, Missed,
-        PastSlot, Stretch,
+        ApplyError, BackfillError, Event, EventReader, Happened, HousekeepingError, JobChange,
+        JobError, JobsChange, Missed, PastSlot, Stretch,
     },
 };
+
+/// What a [`Channel`] needs that also brings in what people write.
+#[cfg(feature = "runtime")]
+pub mod inbound {
+    pub use crate::channel::inbound::{
+        Arrived, Inbound, InboundEvent, InboundPlace, PollError, Position, Said,
+    };
+}
+
+#[cfg(feature = "postgres")]
+pub use store::postgres::AddressError;
 
 #[cfg(feature = "sqlite")]
 pub use embed::{

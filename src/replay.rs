@@ -17,7 +17,9 @@ mod responses;
 mod tool;
 
 pub use family::Family;
-pub use note::{SYSTEM_NOTE, neutralise, posting_note, strip_echoed_note, system_prompt};
+#[cfg(feature = "testing")]
+pub use note::SYSTEM_NOTE;
+pub use note::{neutralise, posting_note, strip_echoed_note, system_prompt};
 pub use projection::project;
 pub use request::{Settings, request};
 pub use tool::{Tool, ToolCalls};

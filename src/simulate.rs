@@ -22,15 +22,17 @@ mod timeline;
 mod world;
 mod written;
 
-pub use event::{Event, Happening, SendState, Sink};
+#[cfg(feature = "testing")]
+pub use event::SendState;
+pub use event::{Event, Happening, Sink};
 pub use expect::{Checker, Expect, Unmet};
 pub use fingerprint::zones_fingerprint;
 pub use histogram::Histogram;
 pub use log::{Log, LogSum};
 pub(crate) use markup::escaped;
 pub use quiet::totals;
-pub use report::{DestinationTotals, JobTotals, Peak, Report, Tally};
-pub use run::{SimulateError, Simulation};
+pub use report::{JobTotals, Peak, Report, Tally};
+pub use run::Simulation;
 pub use scenario::{ClockStep, Failing, Outage, Rate, RunTime, Scenario, Window};
 pub use timeline::Timeline;
-pub use written::{Given, Moment, Resolved, Stretch, WindowError, Written, parse};
+pub use written::{Given, Moment, Stretch, WindowError, Written, parse};

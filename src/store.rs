@@ -377,6 +377,7 @@ pub trait Store: Send + Sync + 'static {
     async fn turn_counts(&self) -> Result<Vec<TurnCount>, StoreError>;
 
     /// Rows of a turn, in order.
+    #[cfg(feature = "testing")]
     async fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError>;
 
     /// Keeps the snapshot of a chat that a run was given, once; returns what is stored.

@@ -43,14 +43,16 @@ use crate::{
     store::{ClaimedRun, Interrupted, Store, StoreError, WorkerId},
 };
 
-pub use apply::{JobsChange, JobsCopy, OtherFiles, apply_copy, apply_jobs};
+pub use apply::{JobsChange, JobsCopy, apply_copy};
+#[cfg(feature = "testing")]
+pub use apply::{OtherFiles, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
 pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
 pub use events::{Event, EventReader, Events, Happened, JobChange, Missed};
 pub use guard::clock_doubt;
 pub use housekeeping::HousekeepingError;
 pub use journal::Journal;
-pub use run::{ApplyError, Stop, Ticks, WorkerHandle, WorkerRequest};
+pub use run::{ApplyError, Stop, Ticks, WorkerHandle};
 pub use services::Services;
 #[cfg(feature = "cli")]
 pub(crate) use tools::tools_in_chat;

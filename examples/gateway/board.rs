@@ -10,9 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use chatcron::{
-    channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
+    Ability, Channel, OutgoingBody, OutgoingPart, ShownLine, TextLimit, TextUnit,
     message::{Destination, Receipt, SendAnswer},
-    outbound::verify::ShownLine,
 };
 use jiff::Timestamp;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! The gateway's agent; another one would ask a model here.
 
 use async_trait::async_trait;
-use chatcron::agent::{Agent, AgentError, AgentReply, AgentTurn};
+use chatcron::{Agent, AgentError, AgentReply, AgentTurn};
 use tokio_util::sync::CancellationToken;
 
 /// Answers with what it was asked, and fails where it is asked to.

@@ -14,15 +14,9 @@ mod brain;
 use std::{collections::BTreeMap, error::Error, path::PathBuf, process::ExitCode, time::Duration};
 
 use chatcron::{
-    agent::{ToolCall, ToolOutput},
-    clock::{Clock, SystemClock},
-    config::JobDraft,
-    directory::Chat,
-    embed::{Chatcron, OutboundMessage, OwnOrigin, UserMessage},
+    Chat, Chatcron, Clock, EventReader, Happened, JobDraft, OutboundMessage, OutboxScope,
+    OwnOrigin, ShownLine, SystemClock, ToolCall, ToolOutput, UserMessage,
     ids::{ChatKind, PartId},
-    outbound::verify::ShownLine,
-    store::OutboxScope,
-    worker::{EventReader, Happened},
 };
 use serde_json::json;
 

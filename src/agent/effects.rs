@@ -44,7 +44,7 @@ pub enum ReportError {
 
 impl EffectReporter {
     /// For an attempt of a run, under its lease.
-    pub fn of_run(store: Arc<dyn Store>, run: &ClaimedRun, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn of_run(store: Arc<dyn Store>, run: &ClaimedRun, clock: Arc<dyn Clock>) -> Self {
         Self {
             attempt: Some(Arc::new(Attempt {
                 store,
@@ -87,7 +87,7 @@ impl EffectReporter {
     }
 
     /// Ends the attempt: waits for reports that are being written, and takes no more.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         *self.is_over.write().await = true;
     }
 }

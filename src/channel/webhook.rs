@@ -106,6 +106,7 @@ impl Webhook {
     }
 
     /// Sets how long one request may take.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -98,12 +98,6 @@ impl JobView {
     pub fn next_at(&self) -> Option<Timestamp> {
         self.next_at
     }
-
-    /// The job as it is stored.
-    #[doc(hidden)]
-    pub fn stored(&self) -> &StoredJob {
-        &self.stored
-    }
 }
 
 impl Jobs<'_> {

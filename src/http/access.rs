@@ -37,6 +37,10 @@ pub const TOKEN_MIN: usize = 16;
 /// Why the API cannot be where it was asked to be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(
+    clippy::enum_variant_names,
+    reason = "each says what is wrong with the token"
+)]
 pub enum AccessError {
     /// Other machines could reach it, and anybody could use it.
     #[error("{address} is not a loopback address, and there is no token")]

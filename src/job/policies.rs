@@ -96,7 +96,7 @@ pub enum CatchUp {
     /// All of them are skipped.
     None,
     /// Those inside the window run, one after another and at most
-    /// [`QUEUE_MAX`](crate::policy::QUEUE_MAX) of them, whatever the overlap policy says.
+    /// [`QUEUE_MAX`](crate::QUEUE_MAX) of them, whatever the overlap policy says.
     All,
 }
 
@@ -109,7 +109,7 @@ pub enum Overlap {
     Skip,
     /// The first one waits for the end of the run; later ones are skipped.
     BufferOne,
-    /// It waits for its turn, with at most [`QUEUE_MAX`](crate::policy::QUEUE_MAX) others.
+    /// It waits for its turn, with at most [`QUEUE_MAX`](crate::QUEUE_MAX) others.
     BufferAll,
     /// The run is called off, and the slot starts.
     CancelRunning,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A delivery that backs off longer than this lets a waiting user turn go first.
-pub const YIELD_AFTER: SignedDuration = SignedDuration::from_secs(10);
+const YIELD_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
 /// What waits in one free lane.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,11 +33,6 @@ impl Histogram {
         self.longest = self.longest.max(duration);
     }
 
-    /// How many were counted.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// The longest, exactly.
     pub fn longest(&self) -> SignedDuration {
         self.longest
@@ -55,15 +50,6 @@ impl Histogram {
             }
         }
         SignedDuration::ZERO
-    }
-
-    /// Adds what another one counted.
-    pub fn merge(&mut self, other: &Self) {
-        for (bucket, count) in &other.buckets {
-            *self.buckets.entry(*bucket).or_default() += count;
-        }
-        self.count += other.count;
-        self.longest = self.longest.max(other.longest);
     }
 }
 

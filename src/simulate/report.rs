@@ -368,19 +368,8 @@ impl Sink for Tally {
 }
 
 impl Report {
-    /// The totals of a job.
-    pub fn job(&self, id: &str) -> Option<&JobTotals> {
-        self.jobs.iter().find(|job| job.job_id.as_str() == id)
-    }
-
     /// A number summed over all jobs.
     pub fn sum(&self, of: impl Fn(&JobTotals) -> u64) -> u64 {
         self.jobs.iter().map(of).sum()
-    }
-
-    /// The longest that a start was late.
-    pub fn latest(&self) -> SignedDuration {
-        let longest = self.jobs.iter().map(|job| job.lateness.longest());
-        longest.max().unwrap_or_default()
     }
 }

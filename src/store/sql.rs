@@ -560,6 +560,7 @@ impl<B: Backend> Store for SqlStore<B> {
         self.read(readings::turn_counts(&self.readers).await)
     }
 
+    #[cfg(feature = "testing")]
     async fn turn_entries(&self, turn: TurnId) -> Result<Vec<Entry>, StoreError> {
         self.read(readings::of_turn(&self.readers, turn).await)
     }

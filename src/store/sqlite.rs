@@ -110,6 +110,7 @@ impl SqlStore<File> {
     }
 
     /// Where the database is.
+    #[cfg(feature = "testing")]
     pub fn path(&self) -> &Path {
         &self.backend.path
     }

@@ -1,6 +1,7 @@
 //! The right to work on a database: a lock beside a file, which has one worker; on a server, whose
 //! workers share the work under leases, everybody has it.
 
+#[cfg(feature = "cli")]
 use std::io;
 
 #[cfg(feature = "postgres")]
@@ -47,6 +48,7 @@ impl Lock {
     ///
     /// # Errors
     /// Where it cannot be asked for.
+    #[cfg(feature = "cli")]
     pub(crate) async fn holder(database: &Database) -> Result<Option<Holder>, StoreError> {
         match database {
             Database::File(path) => {
@@ -58,6 +60,7 @@ impl Lock {
     }
 
     /// What keeps its holder from working, as far as it says. A server is asked itself.
+    #[cfg(feature = "cli")]
     pub(crate) fn trouble(database: &Database) -> Option<String> {
         match database {
             Database::File(path) => WorkerLock::trouble(path),
@@ -70,6 +73,7 @@ impl Lock {
     ///
     /// # Errors
     /// Where that cannot be written.
+    #[cfg(feature = "cli")]
     pub(crate) fn tell(&self, trouble: Option<&str>) -> io::Result<()> {
         match self {
             Self::File(lock) => lock.tell(trouble),

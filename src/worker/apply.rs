@@ -105,6 +105,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read or written.
+    #[cfg(feature = "testing")]
     pub async fn apply_jobs(
         &self,
         file: &str,
@@ -137,6 +138,7 @@ impl Worker {
 ///
 /// # Errors
 /// [`StoreError`] where the store cannot be read or written.
+#[cfg(feature = "testing")]
 pub async fn apply_jobs(
     decider: Decider<'_>,
     file: &str,

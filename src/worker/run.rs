@@ -120,6 +120,10 @@ pub enum Ticks {
     /// They do.
     On,
     /// They do not; due work is found all the same.
+    #[cfg_attr(
+        not(feature = "testing"),
+        allow(dead_code, reason = "tests show that the worker does not need them")
+    )]
     Off,
 }
 

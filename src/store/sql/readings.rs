@@ -96,6 +96,7 @@ WHERE e.role = 'user' AND e.entry_type = 'message'
 GROUP BY 1, 2 ORDER BY 1, 2",
 );
 
+#[cfg(feature = "testing")]
 const OF_TURN: Statement = Statement::common(concat!(
     "SELECT ",
     columns!(),
@@ -175,6 +176,7 @@ pub(super) async fn turn_counts(pool: &Pool) -> Fallible<Vec<TurnCount>> {
     rows.iter().map(count).collect()
 }
 
+#[cfg(feature = "testing")]
 pub(super) async fn of_turn(pool: &Pool, turn: TurnId) -> Fallible<Vec<Entry>> {
     entries(&query(OF_TURN).bind(turn.0).fetch_all(pool).await?)
 }
