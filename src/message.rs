@@ -15,14 +15,15 @@ mod split;
 
 pub use limit::{TextLimit, TextUnit};
 pub use part::{PartReason, PartState};
-pub use place::{alert_place, place};
-pub use split::split;
+pub(crate) use place::{alert_place, place};
+#[cfg(feature = "runtime")]
+pub(crate) use split::split;
 
 /// The most bytes of a channel's id of a message. A longer one cannot be in a database's index.
 pub const MESSAGE_ID_MAX: usize = 256;
 
 /// Whether a text can be a channel's id of a message.
-pub fn is_message_id(id: &str) -> bool {
+pub(crate) fn is_message_id(id: &str) -> bool {
     (1..=MESSAGE_ID_MAX).contains(&id.len())
 }
 

@@ -11,7 +11,10 @@ use crate::{
 
 /// A job's lane and destination by the chats as they are now. A chat that is not known gives no
 /// destination.
-pub fn place(job: &Job, chats: &BTreeMap<ChatName, Chat>) -> (SessionKey, Option<Destination>) {
+pub(crate) fn place(
+    job: &Job,
+    chats: &BTreeMap<ChatName, Chat>,
+) -> (SessionKey, Option<Destination>) {
     let chat_destination = |name: &ChatName| {
         let chat = chats.get(name)?;
         Some(Destination::Chat(ChatAddress::from(chat)))
@@ -38,7 +41,7 @@ pub fn place(job: &Job, chats: &BTreeMap<ChatName, Chat>) -> (SessionKey, Option
 
 /// The chat that is told when a job fails: the one that its policies name, else the one in which it
 /// is answered. `failed` is the lane of what failed, if a delivery did: nobody is told through it.
-pub fn alert_place<'c>(
+pub(crate) fn alert_place<'c>(
     job: &Job,
     chats: &'c BTreeMap<ChatName, Chat>,
     failed: Option<&SessionKey>,

@@ -20,7 +20,7 @@ use fence::Fence;
 /// opened again with the same marker and info string. A blank text gives no part at all.
 ///
 /// A limit that one code point can exceed is read as the length of the longest code point.
-pub fn split(text: &str, limit: TextLimit) -> Vec<String> {
+pub(crate) fn split(text: &str, limit: TextLimit) -> Vec<String> {
     pieces(text, limit)
         .into_iter()
         .map(|piece| piece.shown())
