@@ -23,7 +23,7 @@ pub(crate) use part::{Destination, Part};
 pub(crate) use run::{Attempt, Diagnostic, Run, RunDetail, RunState, Stretch};
 pub(crate) use standing::{Standing, upcoming};
 pub(crate) use starts::{Start, begin, starts};
-pub(crate) use turn::{Turn, TurnRows, turn};
+pub(crate) use turn::Turn;
 pub(crate) use words::{schedule, with_offset, zone};
 #[cfg(feature = "cli")]
 pub(crate) use {

@@ -28,6 +28,8 @@ mod run;
 mod services;
 mod tools;
 mod trouble;
+#[cfg(feature = "sqlite")]
+mod turn_rows;
 mod zone_release;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -56,6 +58,8 @@ pub use run::{ApplyError, Stop, Ticks, WorkerHandle};
 pub use services::Services;
 #[cfg(feature = "cli")]
 pub(crate) use tools::tools_in_chat;
+#[cfg(feature = "sqlite")]
+pub(crate) use turn_rows::TurnRows;
 
 use absorb::Completion;
 use guard::Guard;

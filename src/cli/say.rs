@@ -15,8 +15,7 @@ use crate::{
     message::PartState,
     store::{InboundMessage, OutboxRow, Store, StoreError, sqlite::OpenMode},
     transcript::{Content, TriggerSource},
-    view::{self, TurnRows},
-    worker::Scope,
+    worker::{Scope, TurnRows},
 };
 
 /// Say something in a chat, as its person, and print the reply.
@@ -89,7 +88,7 @@ pub(super) async fn answered(
     store: &dyn Store,
     id: TurnId,
 ) -> Result<Option<TurnRows>, StoreError> {
-    let rows = view::turn(store, id).await?;
+    let rows = TurnRows::of(store, id).await?;
     Ok(rows.filter(TurnRows::is_over))
 }
 

@@ -1,7 +1,5 @@
 //! Turns of people in chats: those that a configured agent answers, and those that a program runs.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -11,13 +9,13 @@ use crate::{
     session::SILENCE,
     store::{InboundMessage, OutboxRow, StoreError, TurnResult},
     transcript::{Block, Content, Entry, NewEntry, Role, TriggerSource},
-    worker::lent::{Lent, LentEnd},
+    worker::{
+        TurnRows,
+        lent::{Lent, LentEnd},
+    },
 };
 
 use super::{Chatcron, UnknownChat};
-
-/// How often it is looked whether a turn has ended that another process may run.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A message that a person has sent into a chat.
 ///
@@ -206,42 +204,27 @@ impl Sessions<'_> {
         Ok(turn_id)
     }
 
-    /// Waits until a turn has ended and every part of its reply is settled.
+    /// Waits until a turn has ended and every part of its messages is settled.
     ///
     /// # Errors
     /// [`TurnError::Failed`] where there is no reply.
     pub async fn reply(self, turn_id: TurnId) -> Result<Reply, TurnError> {
-        let mut events = self.chatcron.events();
-        loop {
-            if let Some(reply) = self.replied(turn_id).await? {
-                return Ok(reply);
-            }
-            // Another process may run it, whose events are not told here.
-            let _ = tokio::time::timeout(LOOK_AGAIN, events.next()).await;
+        let events = &self.chatcron.inner.events;
+        let over = TurnRows::when_over(self.chatcron.store(), events, turn_id).await?;
+        let TurnRows { turn, parts } = over.ok_or(TurnError::UnknownTurn { turn_id })?;
+        if turn.state == "done" {
+            return Ok(Reply { turn_id, parts });
         }
-    }
-
-    async fn replied(self, turn_id: TurnId) -> Result<Option<Reply>, TurnError> {
-        let store = self.chatcron.store();
-        let turn = store.turn(turn_id).await?;
-        let turn = turn.ok_or(TurnError::UnknownTurn { turn_id })?;
-        if matches!(turn.state.as_str(), "waiting" | "running") {
-            return Ok(None);
-        }
-        if turn.state != "done" {
-            return Err(TurnError::Failed {
-                turn_id,
-                state: turn.state,
-                why: turn.error.unwrap_or_else(|| "it was called off".to_owned()),
-            });
-        }
-        let parts = store.turn_parts(turn_id).await?;
-        let is_settled = parts.iter().all(|part| part.state.is_settled());
-        Ok(is_settled.then_some(Reply { turn_id, parts }))
+        Err(TurnError::Failed {
+            turn_id,
+            state: turn.state,
+            why: turn.error.unwrap_or_else(|| "it was called off".to_owned()),
+        })
     }
 
     /// Begins a turn that the caller runs itself: waits for the chat's lane, and holds it until the
-    /// [`Turn`] has its end. Dropping the wait gives the turn up. The person's words are in the history when this returns.
+    /// [`Turn`] has its end. Dropping the wait gives the turn up. The person's
+    /// words are in the history when this returns.
     ///
     /// # Errors
     /// [`TurnError::NoWorker`] where no worker of this program runs, and
@@ -266,20 +249,16 @@ impl Sessions<'_> {
             });
         }
         self.chatcron.look();
-        loop {
-            let lent = tokio::select! {
-                lent = place.lent() => lent,
-                () = gone.cancelled() => None,
-                () = tokio::time::sleep(LOOK_AGAIN) => {
-                    // A reset, or another worker that takes this one for dead, ends it meanwhile.
-                    if self.replied(turn_id).await?.is_none() {
-                        continue;
-                    }
-                    None
-                }
-            };
-            return lent.map(Turn::new).ok_or(TurnError::Over { turn_id });
-        }
+        let lent = tokio::select! {
+            lent = place.lent() => lent,
+            () = gone.cancelled() => None,
+            // A reset, or another worker that takes this one for dead, ends it meanwhile.
+            ended = self.reply(turn_id) => {
+                ended?;
+                None
+            }
+        };
+        lent.map(Turn::new).ok_or(TurnError::Over { turn_id })
     }
 
     /// Takes up turns whose program is gone: those that waited or ran when it died, or that nobody

@@ -17,7 +17,8 @@ use crate::{
     message::{MESSAGE_ID_MAX, is_message_id},
     store::InboundMessage,
     transcript::{Content, TriggerSource},
-    view::{self, Turn, TurnRows},
+    view::Turn,
+    worker::TurnRows,
 };
 
 use super::{
@@ -29,8 +30,6 @@ use super::{
 /// How long a reply is waited for where nothing is said, and at most.
 const WAIT_MS: u64 = 30_000;
 const WAIT_MAX_MS: u64 = 120_000;
-/// How often it is looked for.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(show))
@@ -147,19 +146,17 @@ async fn say(
 }
 
 async fn look(api: &Api, id: TurnId) -> Result<TurnRows, Problem> {
-    let found = view::turn(api.store.as_ref(), id).await?;
-    found.ok_or_else(|| Kind::UnknownTurn.because(format!("there is no turn {id}")))
+    found(TurnRows::of(api.store.as_ref(), id).await?, id)
 }
 
 /// The turn, once it is over.
 async fn ended(api: &Api, id: TurnId) -> Result<TurnRows, Problem> {
-    loop {
-        let rows = look(api, id).await?;
-        if rows.is_over() {
-            return Ok(rows);
-        }
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
+    let over = TurnRows::when_over(api.store.as_ref(), &api.events, id).await?;
+    found(over, id)
+}
+
+fn found(rows: Option<TurnRows>, id: TurnId) -> Result<TurnRows, Problem> {
+    rows.ok_or_else(|| Kind::UnknownTurn.because(format!("there is no turn {id}")))
 }
 
 /// Show a turn, with the reply as far as it is known.

@@ -3,11 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    ids::TurnId,
-    message::Origin,
-    store::{OutboxRow, Store, StoreError, TurnRow},
-};
+use crate::{message::Origin, worker::TurnRows};
 
 use super::{At, Part};
 
@@ -39,34 +35,6 @@ enum TurnState {
     Done,
     Failed,
     Cancelled,
-}
-
-/// What is known of a turn.
-#[derive(Debug)]
-pub(crate) struct TurnRows {
-    pub(crate) turn: TurnRow,
-    pub(crate) parts: Vec<OutboxRow>,
-}
-
-impl TurnRows {
-    /// Whether it has ended and every part of its messages is settled.
-    pub(crate) fn is_over(&self) -> bool {
-        let is_open = matches!(self.turn.state.as_str(), "waiting" | "running");
-        !is_open && self.parts.iter().all(|part| part.state.is_settled())
-    }
-}
-
-/// A turn and its messages; `None` where there is none.
-///
-/// # Errors
-/// [`StoreError`] where the store cannot be read.
-pub(crate) async fn turn(store: &dyn Store, id: TurnId) -> Result<Option<TurnRows>, StoreError> {
-    // Its parts are committed with its end: looked at after it, none is missed.
-    let Some(turn) = store.turn(id).await? else {
-        return Ok(None);
-    };
-    let parts = store.turn_parts(id).await?;
-    Ok(Some(TurnRows { turn, parts }))
 }
 
 impl From<&TurnRows> for Turn {
