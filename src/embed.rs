@@ -75,6 +75,15 @@ struct Inner {
     /// How many turns have waited here, for their tokens.
     tokens: AtomicU64,
     at_work: Mutex<Option<AtWork>>,
+    /// Workers that their owners have dropped.
+    left: Mutex<Vec<Left>>,
+}
+
+/// A worker that was dropped: what it held others take when its lease is over.
+#[derive(Clone)]
+struct Left {
+    id: WorkerId,
+    gone: CancellationToken,
 }
 
 /// The worker that runs, as far as handles need it.
@@ -207,6 +216,11 @@ impl Chatcron {
     fn at_work(&self) -> MutexGuard<'_, Option<AtWork>> {
         let at_work = self.inner.at_work.lock();
         at_work.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<Left>> {
+        let left = self.inner.left.lock();
+        left.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A token for a turn that waits here, and what ends with the worker that would hand it over.

@@ -59,7 +59,7 @@ async fn event(events: &mut EventReader, is_it: impl Fn(&Happened) -> bool) -> E
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_answers_what_is_said() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let hello = place.writes("me", "Hello?");
@@ -76,7 +76,7 @@ async fn an_agent_answers_what_is_said() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_that_comes_during_a_long_turn_waits_for_its_end_and_blocks_nobody_else() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let jobs = chatcron.jobs();
@@ -109,7 +109,7 @@ async fn a_result_that_comes_during_a_long_turn_waits_for_its_end_and_blocks_nob
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_comes_while_a_result_is_sent_waits_for_it() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let jobs = chatcron.jobs();
@@ -153,7 +153,7 @@ async fn a_message_that_comes_while_a_result_is_sent_waits_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateways_turn_keeps_its_calls_and_a_reply_that_it_showed_itself() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let asked = place.writes("me", "What is the weather?");
@@ -193,7 +193,7 @@ async fn a_gateways_turn_keeps_its_calls_and_a_reply_that_it_showed_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_dropped_has_failed_and_its_lane_is_free() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let turn = chatcron.sessions().begin_turn("me", "One?").await.unwrap();
@@ -212,7 +212,7 @@ async fn a_turn_that_is_dropped_has_failed_and_its_lane_is_free() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_message_begins_one_turn() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let message = UserMessage::new("Hello?").with_message_id("u-1");
@@ -230,7 +230,7 @@ async fn the_same_message_begins_one_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_a_gateways_turn_is_handed_back_and_no_agent_answers_it() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let worker = chatcron.start().await.unwrap();
     let turn = chatcron
@@ -268,7 +268,7 @@ async fn after_a_crash_a_gateways_turn_is_handed_back_and_no_agent_answers_it() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_worker_nobody_holds_a_lane() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let error = chatcron.sessions().begin_turn("me", "Hello?").await;
     assert!(matches!(error.err().unwrap(), TurnError::NoWorker));
@@ -276,7 +276,7 @@ async fn without_a_worker_nobody_holds_a_lane() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_of_the_gateway_is_one_message() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let outbound = chatcron.outbound();
     let at = now();
@@ -320,7 +320,7 @@ async fn a_key_of_the_gateway_is_one_message() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_tell_what_is_committed() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let mut events = chatcron.events();
     let jobs = chatcron.jobs();
@@ -370,7 +370,7 @@ async fn events_tell_what_is_committed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_the_worker_loses_nothing() {
-    let place = Place::new();
+    let place = Place::new().await;
     let chatcron = place.build().await;
     let jobs = chatcron.jobs();
     jobs.create(background("mine", "me"), "test").await.unwrap();
@@ -392,7 +392,7 @@ async fn dropping_the_worker_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_returns_within_its_grace_though_an_agent_ignores_it() {
-    let place = Place::new();
+    let place = Place::new().await;
     let grace = Duration::from_secs(2);
     let chatcron = place.builder().shutdown_grace(grace).build().await.unwrap();
     let jobs = chatcron.jobs();

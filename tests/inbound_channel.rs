@@ -128,7 +128,7 @@ fn said(id: &str, text: &str) -> Said {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_programs_own_channel_is_read_from_where_it_was_stored_whatever_goes_wrong() {
-    let place = Place::new();
+    let place = Place::new().await;
     let framed = "Sender (untrusted metadata):\n```json\n{\"name\": \"Bob\"}\n```\n\nand then?";
     let pager = Pager::new(
         place.board.clone(),
@@ -171,7 +171,7 @@ async fn a_programs_own_channel_is_read_from_where_it_was_stored_whatever_goes_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_that_does_not_wait_is_not_asked_all_the_time() {
-    let place = Place::new();
+    let place = Place::new().await;
     let pager = Pager::new(place.board.clone(), [Next::NothingEver]);
     let builder = place.builder().channel("phone", pager.clone());
     let chatcron = builder.build().await.unwrap();

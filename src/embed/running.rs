@@ -14,12 +14,14 @@ use crate::{
     },
 };
 
-use super::{AtWork, Chatcron, ReloadError, Setup, StartError};
+use super::{AtWork, Chatcron, Left, ReloadError, Setup, StartError};
 
 /// How often, and how soon, the lock is tried again that somebody holds for an instant: a command
 /// such as `chatcron say`, or a worker of this program that was dropped just now.
 const LOCK_TRIES: u32 = 25;
 const LOCK_AGAIN: Duration = Duration::from_millis(200);
+/// How long a worker that was dropped may take to be gone; others wait for the end of its lease.
+const GONE_WAIT: Duration = Duration::from_secs(5);
 
 /// Why a worker has ended.
 #[derive(Debug)]
@@ -45,11 +47,13 @@ pub struct RunningWorker {
     task: JoinHandle<Ended>,
     change: JobsChange,
     trouble: watch::Receiver<Option<String>>,
+    left: Left,
 }
 
 impl Drop for RunningWorker {
     fn drop(&mut self) {
         self.task.abort();
+        self.chatcron.left().push(self.left.clone());
     }
 }
 
@@ -79,6 +83,9 @@ impl Chatcron {
         if let Some(by) = clock_doubt(&*store, clock.now()).await? {
             return Err(StartError::ClockDoubted { by });
         }
+        if lock.is_shared() {
+            self.end_left().await?;
+        }
         let setup = self.setup().await;
         for what in &setup.left_out {
             tracing::error!("{what}");
@@ -96,6 +103,10 @@ impl Chatcron {
         let (handle, requests) = WorkerHandle::new();
         let stop = Stop::default();
         let gone = CancellationToken::new();
+        let left = Left {
+            id: worker.id(),
+            gone: gone.clone(),
+        };
         *self.at_work() = Some(AtWork {
             handle: handle.clone(),
             id: worker.id(),
@@ -124,7 +135,22 @@ impl Chatcron {
             task,
             change,
             trouble,
+            left,
         })
+    }
+
+    /// Ends the leases of this program's own workers that were dropped: the one that begins takes
+    /// over from them at once.
+    async fn end_left(&self) -> Result<(), StartError> {
+        let left = std::mem::take(&mut *self.left());
+        for worker in left {
+            // It is aborted, and gone when it next waits for something.
+            let gone = tokio::time::timeout(GONE_WAIT, worker.gone.cancelled()).await;
+            if gone.is_ok() {
+                self.store().end_worker(worker.id, self.now()).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn lock(&self) -> Result<Lock, StartError> {

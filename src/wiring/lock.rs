@@ -44,6 +44,15 @@ impl Lock {
         }
     }
 
+    /// Whether others may work beside its holder, under leases.
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            #[cfg(feature = "postgres")]
+            Self::Shared => true,
+        }
+    }
+
     /// Who works on the database; `None` where nobody does.
     ///
     /// # Errors

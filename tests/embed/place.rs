@@ -23,6 +23,14 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "postgres")]
+#[path = "../support/cluster.rs"]
+mod cluster;
+
+/// Whether the databases of this test binary are a server's.
+pub(crate) const IS_ON_SERVER: bool =
+    matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"embed_on_postgres");
+
 /// Answers with the last words of the prompt, as soon as its gate is open.
 #[derive(Clone)]
 pub(crate) struct Parrot {
@@ -135,6 +143,7 @@ impl Channel for Board {
 /// Where a test's gateway lives.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
+    database: String,
     pub(crate) agent: Parrot,
     pub(crate) board: Board,
     has_file: bool,
@@ -153,9 +162,13 @@ pub(crate) fn chat(name: &str, address: &str) -> Chat {
 }
 
 impl Place {
-    pub(crate) fn new() -> Self {
+    /// An empty database: a file, or one of a server in the test binary that is named for it.
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!("sqlite:{}", folder.path().join("chatcron.db").display());
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            database: on_server().await.unwrap_or(file),
+            folder,
             agent: Parrot::new(),
             board: Board::new(),
             has_file: false,
@@ -177,8 +190,7 @@ impl Place {
     }
 
     pub(crate) fn database(&self) -> String {
-        let path = self.folder.path().join("chatcron.db");
-        format!("sqlite:{}", path.display())
+        self.database.clone()
     }
 
     pub(crate) fn builder(&self) -> Builder {
@@ -233,6 +245,20 @@ impl Place {
         let id = self.board.show(&self.session(name), None, text);
         UserMessage::new(text).with_message_id(id)
     }
+}
+
+#[cfg(feature = "postgres")]
+async fn on_server() -> Option<String> {
+    if !IS_ON_SERVER {
+        return None;
+    }
+    let server = cluster::Cluster::shared()?;
+    Some(server.new_database().await)
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn on_server() -> Option<String> {
+    None
 }
 
 /// Waits until something holds.
