@@ -22,12 +22,12 @@ mod outbox;
 mod page;
 mod problem;
 mod runs;
+mod serving;
 mod turns;
 
 use std::sync::Arc;
 
 use axum::{Router, http::StatusCode, middleware, response::IntoResponse};
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
@@ -36,13 +36,15 @@ use crate::{
     clock::Clock,
     ids::JobId,
     store::Store,
-    worker::{Control, Events, JobChange, Journal, Services, WorkerHandle},
+    worker::{Control, Doors, Events, JobChange, Journal, Services, WorkerHandle},
 };
 
 pub use access::{Access, AccessError, TOKEN_MIN, TOKEN_VARIABLE};
-pub use figures::recorder;
 #[cfg(feature = "testing")]
 pub use openapi::document;
+#[cfg(feature = "cli")]
+pub(crate) use serving::Bound;
+pub use serving::{Listen, ServeError};
 
 use limits::Places;
 use problem::{Kind, Problem};
@@ -66,13 +68,25 @@ pub struct Api {
     pub store_id: Arc<str>,
     /// What keeps the worker from working.
     pub trouble: watch::Receiver<Option<String>>,
-    /// The figures that are counted.
-    pub metrics: PrometheusHandle,
     /// Cancelled when the worker begins nothing more.
     pub draining: CancellationToken,
 }
 
 impl Api {
+    fn of(doors: Doors) -> Self {
+        Self {
+            store: doors.store,
+            clock: doors.clock,
+            services: doors.services,
+            journal: doors.journal,
+            worker: doors.worker,
+            events: doors.events,
+            store_id: doors.store_id,
+            trouble: doors.trouble,
+            draining: doors.draining,
+        }
+    }
+
     fn now(&self) -> jiff::Timestamp {
         self.clock.now()
     }
@@ -97,9 +111,9 @@ impl Api {
 }
 
 /// Serves the API until it is asked to stop.
-pub async fn serve(listener: TcpListener, api: Api, access: Access, stop: CancellationToken) {
-    let (metrics, clock) = (api.metrics.clone(), api.clock.clone());
-    let upkeep = figures::keep_up(&metrics, clock.as_ref(), &stop);
+async fn serve(listener: TcpListener, api: Api, access: Access, stop: CancellationToken) {
+    let clock = api.clock.clone();
+    let upkeep = figures::keep_up(clock.as_ref(), &stop);
     let serving = listen::serve(listener, app(api, access), stop.clone());
     tokio::join!(serving, upkeep);
 }

@@ -206,6 +206,9 @@ pub use embed::{
     UnknownChat, UnreadableFile, UserMessage,
 };
 
+#[cfg(feature = "http-api")]
+pub use http::{AccessError, Listen, ServeError};
+
 /// The examples of the documentation, which are compiled with the tests.
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../docs/embedding.md")]

@@ -9,6 +9,8 @@ mod apply;
 mod change;
 mod control;
 mod dispatch;
+#[cfg(feature = "http-api")]
+mod doors;
 mod events;
 mod execute;
 mod guard;
@@ -50,6 +52,8 @@ pub use apply::{JobsChange, JobsCopy, apply_copy};
 pub use apply::{OtherFiles, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
 pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
+#[cfg(feature = "http-api")]
+pub(crate) use doors::Doors;
 pub use events::{Event, EventReader, Events, Happened, JobChange, Missed};
 pub use guard::clock_doubt;
 pub use housekeeping::HousekeepingError;

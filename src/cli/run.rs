@@ -26,9 +26,10 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     config::JobsFile,
+    http::Listen,
     store::{Store, sqlite::OpenMode},
     wiring::{self, Terminal},
-    worker::{Events, Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
+    worker::{Journal, Scope, Stop, Ticks, Worker, WorkerHandle},
 };
 
 use lock::Beside;
@@ -82,7 +83,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     logs::start(arguments.log_format);
     let place = Place::of(arguments)?;
-    let asked = arguments.listen.map(listen::Asked::new).transpose()?;
+    let asked = arguments.listen.map(listen::asked).transpose()?;
     let stop = Stop::default();
     let mut beside = JoinSet::new();
     beside.spawn(signals::listen(stop.clone()));
@@ -217,7 +218,7 @@ struct Start<'a> {
     stop: Stop,
     lock: Arc<Lock>,
     /// Where the HTTP API shall be, if anywhere.
-    asked: Option<listen::Asked>,
+    asked: Option<Listen>,
 }
 
 async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> {
@@ -238,17 +239,9 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         tracing::error!("{what}");
     }
     let failed = |error| database::failure(&error);
-    let events = Events::default();
-    let worker = Worker::begin(
-        store.clone(),
-        clock,
-        wired.services,
-        Scope::All,
-        journal.clone(),
-    )
-    .await
-    .map_err(failed)?
-    .with_events(events.clone());
+    let worker = Worker::begin(store.clone(), clock, wired.services, Scope::All, journal)
+        .await
+        .map_err(failed)?;
     let bad = jobs_file::bad_ids(file);
     let edited_at = read.at.and_then(|at| Timestamp::try_from(at).ok());
     let change = worker
@@ -256,14 +249,8 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         .await
         .map_err(failed)?;
     let (handle, requests) = WorkerHandle::new();
-    let doors = listen::Doors {
-        store: store.clone(),
-        worker: handle.clone(),
-        events,
-        journal,
-    };
-    let serving = listen::serve(bound, &worker, doors, &stop).await;
-    let serving = serving.map_err(failed)?;
+    let doors = worker.doors(handle.clone(), stop.drain.clone());
+    let serving = listen::Serving::begin(bound, doors);
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
     service_manager::is_ready("running");
@@ -279,7 +266,7 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
     beside.spawn(service_manager::tell_trouble(worker.watch_trouble()));
     beside.spawn(lock::tell_trouble(lock, worker.watch_trouble()));
     let ended = worker.run(requests, stop.clone(), Ticks::On, GRACE).await;
-    listen::end(serving).await;
+    serving.end().await;
     beside.shutdown().await;
     ended.map_err(|error| Failure::new(Exit::CannotRead, format!("{error:#}")))?;
     plan::tell_stop(store.as_ref()).await.map_err(failed)?;

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -48,6 +51,10 @@ pub struct RunningWorker {
     change: JobsChange,
     trouble: watch::Receiver<Option<String>>,
     left: Left,
+    #[cfg(feature = "http-api")]
+    doors: crate::worker::Doors,
+    /// What serves others while it runs.
+    beside: JoinSet<()>,
 }
 
 impl Drop for RunningWorker {
@@ -112,6 +119,8 @@ impl Chatcron {
             id: worker.id(),
             gone: gone.clone(),
         });
+        #[cfg(feature = "http-api")]
+        let doors = worker.doors(handle.clone(), stop.drain.clone());
         // What does not stop when asked is given the rest of the time.
         let grace = self.inner.grace.mul_f64(0.8);
         let asked = stop.clone();
@@ -136,6 +145,9 @@ impl Chatcron {
             change,
             trouble,
             left,
+            #[cfg(feature = "http-api")]
+            doors,
+            beside: JoinSet::new(),
         })
     }
 
@@ -195,14 +207,39 @@ impl RunningWorker {
     pub async fn shutdown(mut self) -> Ended {
         self.stop.drain.cancel();
         let grace = self.chatcron.inner.grace;
-        match tokio::time::timeout(grace, &mut self.task).await {
-            Ok(ended) => ended.unwrap_or(Ended::LeftForNextStart),
-            Err(_elapsed) => {
-                self.task.abort();
-                let _ = (&mut self.task).await;
-                Ended::LeftForNextStart
-            }
+        let mut ended = None;
+        let all_ended = async {
+            ended = Some((&mut self.task).await);
+            while self.beside.join_next().await.is_some() {}
+        };
+        let _ = tokio::time::timeout(grace, all_ended).await;
+        if ended.is_none() {
+            self.task.abort();
+            let _ = (&mut self.task).await;
         }
+        self.beside.shutdown().await;
+        match ended {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) | None => Ended::LeftForNextStart,
+        }
+    }
+
+    /// Has something served beside the worker, which ends when the worker is gone; whether the worker
+    /// is there still.
+    #[cfg(feature = "http-api")]
+    pub(crate) fn beside<F>(
+        &mut self,
+        serve: impl FnOnce(crate::worker::Doors, CancellationToken) -> F,
+    ) -> bool
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let gone = self.left.gone.clone();
+        let is_there = !gone.is_cancelled();
+        if is_there {
+            self.beside.spawn(serve(self.doors.clone(), gone));
+        }
+        is_there
     }
 
     /// Reads the jobs file again, and puts it in the place of the present one.

@@ -49,7 +49,7 @@ pub enum AccessError {
         address: SocketAddr,
     },
     /// Other machines could reach it, and guess the token.
-    #[error("{address} is not a loopback address, and {TOKEN_VARIABLE} has {found} bytes")]
+    #[error("{address} is not a loopback address, and the token has {found} bytes")]
     ShortToken {
         /// Where it was asked to be.
         address: SocketAddr,
@@ -57,7 +57,7 @@ pub enum AccessError {
         found: usize,
     },
     /// The token is there and says nothing.
-    #[error("{TOKEN_VARIABLE} is empty")]
+    #[error("the token is empty")]
     EmptyToken,
 }
 
@@ -137,7 +137,7 @@ fn has_token(token: &[u8; 32], headers: &HeaderMap) -> Result<(), Problem> {
     Err(Kind::Unauthorized
         .because(detail)
         .help(format!(
-            "send `Authorization: Bearer` and what {TOKEN_VARIABLE} holds where chatcron runs"
+            "send `Authorization: Bearer` and the token; `chatcron run` has it in {TOKEN_VARIABLE}"
         ))
         .header(header::WWW_AUTHENTICATE, "Bearer realm=\"chatcron\""))
 }
@@ -167,7 +167,7 @@ fn comes_from_no_page(headers: &HeaderMap, target: Option<&Authority>) -> Result
 
 fn foreign(detail: &str) -> Problem {
     Kind::ForeignOrigin.because(detail).help(format!(
-        "web pages may not use the API without a token; {TOKEN_VARIABLE} sets one"
+        "web pages may not use the API without a token; `chatcron run` takes one from {TOKEN_VARIABLE}"
     ))
 }
 

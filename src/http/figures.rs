@@ -1,6 +1,9 @@
 //! Figures for Prometheus.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
 
 use axum::{extract::State, http::header, response::IntoResponse};
 use metrics::gauge;
@@ -10,17 +13,37 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{clock::Clock, measure, message::PartState};
 
-use super::{Api, problem::Problem};
+use super::{
+    Api,
+    problem::{Kind, Problem},
+};
 
 /// How often what was measured is put in its buckets, where nobody asks for it.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Installs the recorder of everything that is counted in this process; once, and before the worker
-/// begins, so that nothing is missed.
-///
-/// # Errors
-/// [`BuildError`] where the process has a recorder already.
-pub fn recorder() -> Result<PrometheusHandle, BuildError> {
+/// The figures of this process, of all workers in it.
+#[derive(Default)]
+pub(super) struct Figures {
+    /// None where the program counts by a recorder of its own. Held while gauges are set and shown,
+    /// which are of the database that is asked about.
+    recorder: Option<Mutex<PrometheusHandle>>,
+}
+
+/// The figures of this process. What is counted before the first call is not in them.
+pub(super) fn shared() -> &'static Figures {
+    static SHARED: OnceLock<Figures> = OnceLock::new();
+    SHARED.get_or_init(|| match recorder() {
+        Ok(recorder) => Figures {
+            recorder: Some(Mutex::new(recorder)),
+        },
+        Err(error) => {
+            tracing::warn!(%error, "`/metrics` has nothing to show");
+            Figures::default()
+        }
+    })
+}
+
+fn recorder() -> Result<PrometheusHandle, BuildError> {
     let mut builder = PrometheusBuilder::new();
     for (name, buckets) in measure::BUCKETS {
         builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
@@ -30,16 +53,23 @@ pub fn recorder() -> Result<PrometheusHandle, BuildError> {
     Ok(handle)
 }
 
+impl Figures {
+    fn lock(&self) -> Option<MutexGuard<'_, PrometheusHandle>> {
+        let recorder = self.recorder.as_ref()?;
+        Some(recorder.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Puts what was measured in its buckets, so that it does not pile up where nobody asks for it.
-pub(super) async fn keep_up(
-    metrics: &PrometheusHandle,
-    clock: &dyn Clock,
-    stop: &CancellationToken,
-) {
+pub(super) async fn keep_up(clock: &dyn Clock, stop: &CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = clock.sleep(UPKEEP) => metrics.run_upkeep(),
+            () = clock.sleep(UPKEEP) => {
+                if let Some(recorder) = shared().lock() {
+                    recorder.run_upkeep();
+                }
+            }
         }
     }
 }
@@ -50,10 +80,19 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 
 /// Figures for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operation",
-    responses((status = 200, description = "Figures in the text format of Prometheus",
-        body = String, content_type = "text/plain")))]
+    responses(
+        (status = 200, description = "Figures in the text format of Prometheus",
+        body = String, content_type = "text/plain"),
+        (status = 503, description = "The program counts by a recorder of its own"),
+    ))]
 async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Problem> {
     let counts = api.store.open_parts().await?;
+    let next = api.store.next_wake().await?;
+    let recorder = shared().lock().ok_or_else(|| {
+        Kind::Unavailable
+            .because("the program that chatcron is a part of counts by a recorder of its own")
+            .help("ask that program for its figures")
+    })?;
     for state in [
         PartState::Pending,
         PartState::Sending,
@@ -66,10 +105,9 @@ async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Problem> {
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         gauge!(measure::OUTBOX_PARTS, "state" => state.as_str()).set(count as f64);
     }
-    let next = api.store.next_wake().await?;
     let late = next.map_or(0.0, |next| api.now().duration_since(next).as_secs_f64());
     gauge!(measure::DUE_AGE).set(late.max(0.0));
-    api.metrics.run_upkeep();
+    recorder.run_upkeep();
     let format = "text/plain; version=0.0.4; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, format)], api.metrics.render()))
+    Ok(([(header::CONTENT_TYPE, format)], recorder.render()))
 }
