@@ -39,8 +39,8 @@ pub use error::{Conflict, StoreError};
 pub use inbound_rows::{InboundBatch, ReadFrom};
 pub use incident_rows::{IncidentCommit, IncidentRow, IncidentSignal, Reported};
 pub use job_rows::{
-    Accepts, AttemptEnd, FileToApply, FileVersion, JobCommit, JobDigest, JobSource, Route, Stamped,
-    StoredJob, StretchBegin, StretchChange, Target, Written,
+    Accepts, AttemptEnd, BegunRun, FileToApply, FileVersion, JobCommit, JobDigest, JobSource,
+    Route, Stamped, StoredJob, StretchBegin, StretchChange, Target, Written,
 };
 pub use outbox_rows::{
     ClaimedPart, LateNotice, NewMessage, NewPart, OutboxRow, OwnSend, PartSettlement, PostedBy,

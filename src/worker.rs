@@ -293,11 +293,7 @@ impl Worker {
 
     /// How this worker decides.
     fn decider<'a>(&'a self, chats: &'a BTreeMap<ChatName, Chat>) -> Decider<'a> {
-        Decider {
-            store: self.store.as_ref(),
-            chats,
-            journal: self.journal.as_deref(),
-        }
+        Decider::new(self.store.as_ref(), chats, self.journal.as_deref())
     }
 
     /// What keeps the store from working, as [`Worker::run`] finds it; `None` while it works.

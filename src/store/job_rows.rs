@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::{
     agent::Usage,
     directory::Chat,
-    ids::{Epoch, JobId, RunId, SessionKey},
+    ids::{Epoch, JobId, OccurrenceId, RunId, SessionKey},
     job::Job,
     message::Destination,
-    occurrence::{OccurrenceRef, Outcome},
+    occurrence::{Cause, OccurrenceRef, Outcome},
     policy::{AttemptFate, Effect, JobState},
 };
 
-use super::{Diagnostic, EntryDraft, NewMessage};
+use super::{Diagnostic, EntryDraft, NewMessage, WorkerId};
 
 /// A job as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,6 +144,10 @@ pub struct JobCommit {
     pub paused_by_policy: Option<String>,
     /// Which slots the job's definitions plan, where that changes.
     pub stretch: StretchChange,
+    /// The worker that begins at once what these effects start, where the lane is free; what was not
+    /// begun waits as it does otherwise. Not followed where workers share the database: whoever
+    /// claims there renews a lease.
+    pub begin: Option<WorkerId>,
 }
 
 /// How the stretches change that a job's definitions plan; kept so that a ledger can be audited
@@ -246,4 +250,29 @@ pub struct Written {
     pub ended: Vec<RunId>,
     /// How each of them ended, in the same order.
     pub outcomes: Vec<Outcome>,
+    /// The first attempts that were begun with it.
+    pub begun: Vec<BegunRun>,
+}
+
+/// A run whose first attempt began in the commit that started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BegunRun {
+    /// The run.
+    pub run_id: RunId,
+    /// The fence of everything that the attempt writes.
+    pub epoch: Epoch,
+    /// What it executes.
+    pub occurrence: OccurrenceRef,
+    /// Its row in the ledger.
+    pub occurrence_id: OccurrenceId,
+    /// Raised when the job's id is created again.
+    pub incarnation: i64,
+    /// Its nominal instant.
+    pub nominal_at: Timestamp,
+    /// Why it runs.
+    pub cause: Cause,
+    /// The session in which it runs.
+    pub lane: SessionKey,
+    /// Where its result goes.
+    pub destination: Option<Destination>,
 }

@@ -25,8 +25,10 @@ use crate::{
     },
 };
 
+mod begin;
 mod draft;
 
+pub(super) use begin::Beginnings;
 use draft::{Draft, draft};
 
 use super::{BATCH, CHUNK, Journal};
@@ -193,17 +195,40 @@ pub enum ChangeError {
 }
 
 /// The answer to one change.
-type Answer = Result<Applied, ChangeError>;
+pub(super) type Answer = Result<Applied, ChangeError>;
 
 /// Who decides on changes and commits them: the worker, or a command beside it.
 #[derive(Clone, Copy)]
 pub struct Decider<'a> {
-    /// Where jobs and decisions are.
-    pub store: &'a dyn Store,
-    /// The chats, by which routes are resolved.
-    pub chats: &'a BTreeMap<ChatName, Chat>,
-    /// Where decisions are written down with their inputs, if anywhere.
-    pub journal: Option<&'a Journal>,
+    pub(super) store: &'a dyn Store,
+    pub(super) chats: &'a BTreeMap<ChatName, Chat>,
+    journal: Option<&'a Journal>,
+    beginnings: Option<&'a Beginnings>,
+}
+
+impl<'a> Decider<'a> {
+    /// Decides about the jobs of a store. Routes are resolved by the chats; decisions are written to
+    /// the journal with their inputs, if there is one.
+    pub fn new(
+        store: &'a dyn Store,
+        chats: &'a BTreeMap<ChatName, Chat>,
+        journal: Option<&'a Journal>,
+    ) -> Self {
+        Self {
+            store,
+            chats,
+            journal,
+            beginnings: None,
+        }
+    }
+
+    /// The same, which also begins what it starts.
+    pub(super) fn beginning(self, beginnings: &'a Beginnings) -> Self {
+        Self {
+            beginnings: Some(beginnings),
+            ..self
+        }
+    }
 }
 
 impl Decider<'_> {
@@ -284,7 +309,10 @@ impl Decider<'_> {
             }
             let stored = loaded.get(&item.change.job_id).map(AsRef::as_ref);
             match draft(item.change, stored, item.passed, self.chats, now) {
-                Draft::Commit(commit, decided) => {
+                Draft::Commit(mut commit, decided) => {
+                    if let Some(beginnings) = self.beginnings {
+                        beginnings.offer(&mut commit);
+                    }
                     commits.push(*commit);
                     committing.push((index, decided));
                 }
@@ -312,19 +340,8 @@ impl Decider<'_> {
             let item = &mut pending[index];
             match answer {
                 Ok(written) => {
-                    let applied = decided
-                        .as_ref()
-                        .map(|decided| Applied::of(decided, written));
-                    if let Some(applied) = &applied {
-                        for (reason, slots) in &applied.skipped {
-                            measure::skipped(*reason, *slots);
-                        }
-                        applied.outcomes.iter().copied().for_each(measure::ended);
-                    }
-                    item.answer = Some(Ok(applied.unwrap_or_default()));
-                    if let (Some(journal), Some(decided)) = (self.journal, decided) {
-                        journal.write(*decided);
-                    }
+                    let stored = loaded.get(&item.change.job_id);
+                    item.answer = Some(Ok(self.committed(stored, decided, written)));
                 }
                 Err(Conflict::SlotAccounted { slot }) => {
                     let stored = loaded.get(&item.change.job_id);
@@ -341,6 +358,30 @@ impl Decider<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a decision has led to that is committed.
+    fn committed(
+        &self,
+        stored: Option<&Arc<StoredJob>>,
+        decided: Option<Box<Decided>>,
+        written: Written,
+    ) -> Applied {
+        let Some(decided) = decided else {
+            return Applied::default();
+        };
+        if let (Some(beginnings), Some(stored)) = (self.beginnings, stored) {
+            beginnings.keep(stored, &decided, &written.begun);
+        }
+        let applied = Applied::of(&decided, written);
+        for (reason, slots) in &applied.skipped {
+            measure::skipped(*reason, *slots);
+        }
+        applied.outcomes.iter().copied().for_each(measure::ended);
+        if let Some(journal) = self.journal {
+            journal.write(*decided);
+        }
+        applied
     }
 }
 

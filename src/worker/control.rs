@@ -337,11 +337,7 @@ impl Control<'_> {
             return Err(Unmade::ClockDoubted(by));
         }
         let job_id = change.job_id.clone();
-        let decider = Decider {
-            store: self.store,
-            chats: &self.directory.chats,
-            journal: self.journal,
-        };
+        let decider = Decider::new(self.store, &self.directory.chats, self.journal);
         let answers = decider.apply(&[change], now).await?;
         match answers.into_iter().next() {
             Some(Ok(Applied {

@@ -8,10 +8,13 @@ use crate::{
     ids::JobId,
     measure,
     policy::OwnedEvent,
-    store::{DueClaimant, DueKinds, StoreError, StoredJob},
+    store::{DueClaimant, DueKinds, LaneLimits, StoreError, StoredJob},
 };
 
-use super::{BATCH, Change, ChangeError, Happened, JobChange, Worker};
+use super::{
+    BATCH, Change, ChangeError, Happened, JobChange, Scope, Worker,
+    change::{Answer, Beginnings},
+};
 
 /// How many batches of due jobs are decided on before the lanes are looked at: after a long
 /// downtime the first runs begin while the rest is still accounted for.
@@ -46,7 +49,9 @@ impl Worker {
                 let due = self.due_jobs(current, now).await?;
                 self.wake(due, now).await?;
             }
-            if !self.wake(due, now).await? || is_last {
+            let any = self.wake(due, now).await?;
+            // What has finished makes room for what is due next.
+            if !any || is_last || self.keep_finished() > 0 {
                 break;
             }
         }
@@ -93,9 +98,33 @@ impl Worker {
             .iter()
             .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
             .collect();
-        let due = due.into_iter().map(Arc::new).collect();
-        let answers = self.apply_to(due, &changes, now).await?;
-        Ok(answers.contains(&Told::Applied))
+        let due: Vec<_> = due.into_iter().map(Arc::new).collect();
+        let beginnings = Beginnings::new(self.id, self.room_to_begin(due.len(), now).await?);
+        let decider = self.decider(&self.services.directory.chats);
+        let decider = decider.beginning(&beginnings);
+        let answers = decider.apply_to(due, &changes, now).await;
+        let told = answers.map(|answers| self.tell_applied(&changes, answers, now));
+        // What has begun is under way, whatever became of the rest.
+        for run in beginnings.take() {
+            self.begin_run(run, now);
+        }
+        Ok(told?.contains(&Told::Applied))
+    }
+
+    /// How many of these jobs' runs may begin in the commits that start them: nobody is overtaken who
+    /// could begin and waits, and whoever shares the database claims each by itself.
+    async fn room_to_begin(&self, jobs: usize, now: Timestamp) -> Result<usize, StoreError> {
+        let room = self
+            .services
+            .max_concurrent
+            .saturating_sub(self.in_flight.runs());
+        let is_loop = self.scope == Scope::All && !self.is_draining && !self.lease.is_shared();
+        if jobs == 0 || room == 0 || !is_loop {
+            return Ok(0);
+        }
+        let any = LaneLimits { runs: 1, others: 0 };
+        let waits = !self.store.lane_queues(now, any).await?.is_empty();
+        Ok(if waits { 0 } else { room })
     }
 
     /// Decides about one job, if its wake-up has come.
@@ -132,6 +161,16 @@ impl Worker {
         let chats = &self.services.directory.chats;
         let decider = self.decider(chats);
         let answers = decider.apply_to(read, changes, now).await?;
+        Ok(self.tell_applied(changes, answers, now))
+    }
+
+    /// Tells what has come of changes, and aborts the attempts whose runs they ended.
+    fn tell_applied(
+        &mut self,
+        changes: &[Change],
+        answers: Vec<Answer>,
+        now: Timestamp,
+    ) -> Vec<Told> {
         let mut told = Vec::with_capacity(answers.len());
         for (change, answer) in changes.iter().zip(answers) {
             let job = &change.job_id;
@@ -180,6 +219,6 @@ impl Worker {
                 }
             });
         }
-        Ok(told)
+        told
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     ids::Epoch,
     measure,
     policy::{Grant, LaneQueue, admit},
-    store::{ClaimRequest, Claimant, Claimed, Conflict, LaneLimits, StoreError},
+    store::{ClaimRequest, Claimant, Claimed, ClaimedRun, Conflict, LaneLimits, StoreError},
 };
 
 use super::{
@@ -177,6 +177,13 @@ impl Worker {
             }
         }
         requests
+    }
+
+    /// Starts the attempt of a run that began with the decision which started it.
+    pub(super) fn begin_run(&mut self, run: ClaimedRun, now: Timestamp) {
+        let claimed = Claimed::Run(Box::new(run));
+        measure::begins(&claimed, now);
+        self.start(claimed);
     }
 
     /// Starts the task of what was claimed.

@@ -203,11 +203,7 @@ impl TurnTools {
     /// Decides and commits one change, as the worker would.
     async fn change(&self, change: Change, now: Timestamp) -> Result<Applied, ToolOutput> {
         let chats: &BTreeMap<ChatName, Chat> = &self.services.directory.chats;
-        let decider = Decider {
-            store: self.store.as_ref(),
-            chats,
-            journal: self.journal.as_deref(),
-        };
+        let decider = Decider::new(self.store.as_ref(), chats, self.journal.as_deref());
         let (job_id, what) = (change.job_id.clone(), JobChange::of(&change.event));
         let answers = decider.apply(&[change], now).await.map_err(unavailable)?;
         match answers.into_iter().next() {

@@ -337,11 +337,7 @@ async fn pause_everything(url: &str) {
         .await
         .unwrap();
     let chats = BTreeMap::new();
-    let decider = Decider {
-        store: &store,
-        chats: &chats,
-        journal: None,
-    };
+    let decider = Decider::new(&store, &chats, None);
     let jobs = store.all_jobs().await.unwrap();
     assert_eq!(jobs.len(), BEATS + SHOWN.len());
     let mut left: Vec<JobId> = jobs.into_iter().map(|job| job.job.id).collect();

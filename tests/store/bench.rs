@@ -78,6 +78,7 @@ impl<S: Store> Bench<S> {
                 }),
             },
             paused_by_policy: None,
+            begin: None,
         }
     }
 

@@ -524,11 +524,7 @@ impl World {
     }
 
     pub(crate) fn decider(&self) -> Decider<'_> {
-        Decider {
-            store: &*self.store,
-            chats: &self.file.directory.chats,
-            journal: None,
-        }
+        Decider::new(&*self.store, &self.file.directory.chats, None)
     }
 
     /// Moves the clock and lets the worker do everything that is then due.

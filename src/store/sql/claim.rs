@@ -105,14 +105,14 @@ FROM",
 
 /// A lane that is taken, with what its holder is.
 #[derive(Debug, Serialize)]
-struct Taken {
-    session_key: String,
-    holder: String,
-    id: i64,
-    epoch: i64,
-    worker_id: i64,
-    attempt: u32,
-    now: i64,
+pub(super) struct Taken {
+    pub(super) session_key: String,
+    pub(super) holder: String,
+    pub(super) id: i64,
+    pub(super) epoch: i64,
+    pub(super) worker_id: i64,
+    pub(super) attempt: u32,
+    pub(super) now: i64,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,6 +132,12 @@ struct Begun {
     messages: Vec<i64>,
     counted: Vec<CountedTurn>,
     late: Lateness,
+}
+
+/// Takes the lanes of runs that were written as they are with their first attempts under way.
+pub(super) async fn begin_runs_in(conn: &mut Conn, lanes: &[Taken]) -> Fallible<()> {
+    write_rows(conn, TAKE_LANES, lanes).await?;
+    write_rows(conn, BEGIN_ATTEMPTS, lanes).await
 }
 
 /// Takes lanes; one result an item.

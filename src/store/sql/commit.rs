@@ -20,6 +20,7 @@ use super::{
     rows::At,
 };
 
+mod begin;
 mod draft;
 mod finish;
 mod load;
@@ -69,7 +70,9 @@ pub(super) async fn commit(
     }
     incidents::end_of_jobs(conn, &changes.removed, now).await?;
     lanes::release(conn, &changes.releases).await?;
+    let begun = begin::begin(conn, &mut changes, &mut ids, &mut results).await?;
     changes.write(conn).await?;
+    begun.write(conn).await?;
     signals.write(conn).await?;
     book.write(conn).await?;
     notes.write(conn).await?;
@@ -80,9 +83,8 @@ pub(super) async fn commit(
 /// How many ids the batch can need at most. Items that fail leave gaps, which mean nothing.
 fn counts(items: &[At<JobCommit>]) -> Vec<(Kind, usize)> {
     let effects = || items.iter().flat_map(|item| &item.item.effects);
-    let starts = effects()
-        .filter(|effect| matches!(effect, Effect::Start { .. }))
-        .count();
+    let is_start = |effect: &&Effect| matches!(effect, Effect::Start { .. });
+    let starts = effects().filter(is_start).count();
     let records = effects()
         .filter(|effect| match effect {
             Effect::Wait { .. } | Effect::Start { .. } => true,
@@ -94,7 +96,11 @@ fn counts(items: &[At<JobCommit>]) -> Vec<(Kind, usize)> {
         .iter()
         .filter_map(|item| item.item.attempt_end.as_ref());
     let (messages, parts) = enqueue::counts(ends.filter_map(|end| end.message.as_ref()));
+    let begun = items.iter().filter(|item| item.item.begin.is_some());
+    let begun = begun.flat_map(|item| &item.item.effects).filter(is_start);
+    let begun = begun.count();
     vec![
+        (Kind::Epoch, begun),
         (Kind::Occurrence, records),
         (Kind::Run, starts),
         (Kind::Message, messages),

@@ -113,6 +113,10 @@ pub(super) struct Release {
 }
 
 impl Release {
+    pub(super) fn lane(&self) -> &str {
+        &self.session_key
+    }
+
     /// A run is fenced by its own row.
     pub(super) fn run(lane: &str, run_id: i64) -> Self {
         Self {

@@ -115,6 +115,7 @@ fn commit(
         attempt_end: change.attempt_end.clone(),
         stretch: stretch(change, stored, decision),
         paused_by_policy: paused_by_policy(change, stored, &decided),
+        begin: None,
     };
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
@@ -207,6 +208,7 @@ fn create(
             }),
         },
         paused_by_policy: None,
+        begin: None,
     };
     Draft::Commit(Box::new(commit), Some(Box::new(decided)))
 }
@@ -242,6 +244,7 @@ fn unplannable(
         attempt_end: None,
         stretch: StretchChange::default(),
         paused_by_policy: None,
+        begin: None,
     };
     Draft::Commit(Box::new(commit), None)
 }

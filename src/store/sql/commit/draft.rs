@@ -46,6 +46,8 @@ pub(super) struct TouchedRun {
 
 pub(super) struct Draft<'a> {
     pub(super) loaded: &'a Loaded,
+    /// The item's place in the batch.
+    pub(super) index: usize,
     pub(super) item: &'a JobCommit,
     pub(super) now: i64,
     pub(super) job: JobRow,

@@ -1,11 +1,15 @@
 //! The changes of a decision, once all of its effects have been followed.
 
+use jiff::Timestamp;
+
 use crate::{
-    occurrence::Outcome,
-    store::{AttemptFate, Conflict, sql::lanes::Release},
+    ids::{Epoch, OccurrenceId, RunId, SessionKey},
+    occurrence::{Cause, OccurrenceRef, Outcome},
+    store::{AttemptFate, BegunRun, Conflict, sql::lanes::Release},
 };
 
 use super::{
+    begin::Beginning,
     draft::{Draft, Touched, TouchedRun},
     plan::Planned,
     tables::{AttemptChange, NewOccurrence, NewRun, OccurrenceChange, RunChange},
@@ -15,8 +19,9 @@ impl Draft<'_> {
     /// Every change, or the conflict of an attempt about which nothing was decided.
     pub(super) fn finish(mut self) -> Planned {
         let mut decided = self.item.attempt_end.is_none();
-        for (_, touched) in std::mem::take(&mut self.touched) {
+        for (occurrence, touched) in std::mem::take(&mut self.touched) {
             if let Some(run) = &touched.run {
+                self.offer(run, &occurrence, &touched);
                 let is_the_attempts = self
                     .item
                     .attempt_end
@@ -51,6 +56,35 @@ impl Draft<'_> {
         }
     }
 
+    /// Has a run begin with the commit that starts it, if that is wanted. One that is made up for goes
+    /// after all others.
+    fn offer(&mut self, run: &TouchedRun, occurrence: &OccurrenceRef, touched: &Touched) {
+        let due = run.new && run.due_at.is_some_and(|due| due <= self.now);
+        let is_current = due && run.cause != Cause::CatchUp && touched.ended.is_none();
+        let (Some(worker), Some(row), true) = (self.item.begin, &touched.new, is_current) else {
+            return;
+        };
+        let Ok(nominal_at) = Timestamp::from_microsecond(row.nominal_at) else {
+            return;
+        };
+        self.change.beginnings.push(Beginning {
+            item: self.index,
+            worker,
+            now: self.now,
+            run: BegunRun {
+                run_id: RunId(run.id),
+                epoch: Epoch(0),
+                occurrence: occurrence.clone(),
+                occurrence_id: OccurrenceId(touched.id),
+                incarnation: row.incarnation,
+                nominal_at,
+                cause: run.cause,
+                lane: SessionKey::from_stored(touched.lane.clone()),
+                destination: self.item.route.destination.clone(),
+            },
+        });
+    }
+
     fn finish_run(&mut self, run: &TouchedRun, touched: &Touched) {
         let ended_at = touched.ended.map(|_| self.now);
         let reason = touched.ended.and_then(Outcome::reason);
@@ -65,6 +99,10 @@ impl Draft<'_> {
                 reason,
                 due_at: run.due_at.unwrap_or(self.now),
                 ended_at,
+                attempts: 0,
+                epoch: 0,
+                worker_id: None,
+                started_at: None,
             });
             return;
         }

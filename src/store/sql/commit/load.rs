@@ -20,7 +20,8 @@ use crate::{
 
 const JOBS: Statement = over_texts!(
     "\
-SELECT j.job_id, j.incarnation, j.revision, j.version, j.source, j.digest, j.first_seen_at, j.removed_at
+SELECT j.job_id, j.incarnation, j.revision, j.version, j.source, j.digest, j.first_seen_at, j.wake_at,
+  j.removed_at
 FROM",
     "JOIN jobs AS j ON j.job_id = x.id"
 );
@@ -89,6 +90,7 @@ pub(super) struct JobRow {
     pub(super) source: String,
     pub(super) digest: String,
     pub(super) first_seen_at: i64,
+    pub(super) wake_at: Option<i64>,
     pub(super) removed_at: Option<i64>,
 }
 
@@ -193,6 +195,7 @@ impl Loaded {
                 source: row.try_get("source")?,
                 digest: row.try_get("digest")?,
                 first_seen_at: row.try_get("first_seen_at")?,
+                wake_at: row.try_get("wake_at")?,
                 removed_at: row.try_get("removed_at")?,
             };
             self.jobs.insert(row.try_get("job_id")?, job);

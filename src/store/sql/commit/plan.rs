@@ -20,7 +20,7 @@ use crate::{
 use super::{
     draft::Draft,
     load::{JobRow, Loaded},
-    tables::{Change, DefinitionRow, JobChange, KeptJob},
+    tables::{Change, DefinitionRow, JobChange},
 };
 
 /// What one item writes and says, or why it does not.
@@ -40,6 +40,7 @@ pub(super) fn plan(
     };
     let mut draft = Draft {
         loaded,
+        index,
         item,
         now: micros(now),
         job,
@@ -87,6 +88,7 @@ fn target(
                 source: source.to_stored(),
                 digest: definition.digest.clone(),
                 first_seen_at: micros(*first_seen_at),
+                wake_at: None,
                 removed_at: None,
             };
             change.definitions.push(definition);
@@ -123,7 +125,7 @@ fn target(
     }
     plan_stretch(&mut change, item, &after, now);
     match &item.target {
-        Target::Keep { .. } => change.kept_jobs.push(KeptJob::new(item, after.version)?),
+        Target::Keep { .. } => change.keep(item, &present, after.version)?,
         Target::Create { .. } | Target::Redefine { .. } | Target::Remove { .. } => {
             change.jobs.push(JobChange::new(item, after)?);
         }

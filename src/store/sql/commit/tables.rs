@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-use super::load::JobRow;
+use super::{begin::Beginning, load::JobRow};
 
 const DEFINITIONS: Statement = over_rows!(
     [digest text, definition text]
@@ -49,7 +49,16 @@ ON CONFLICT (job_id) DO UPDATE SET incarnation = excluded.incarnation, revision 
   removed_at = excluded.removed_at"
 );
 
-// Nearly every decision leaves the definition as it is, and need not look it up.
+// Nearly every decision leaves the definition as it is, and need not look it up. The end of an attempt
+// also leaves the wake-up, and with it the index of those.
+const STEADY_JOBS: Statement = over_rows!(
+    [job_id text, version bigint, state text]
+    "\
+UPDATE jobs SET version = x.version, state = x.state
+FROM",
+    "WHERE jobs.job_id = x.job_id"
+);
+
 const KEPT_JOBS: Statement = over_rows!(
     [job_id text, version bigint, state text, wake_at bigint]
     "\
@@ -99,12 +108,14 @@ FROM",
 const NEW_RUNS: Statement = over_rows!(
     [
         run_id bigint, occurrence_id bigint, job_id text, lane text, cause text, state text,
-        reason text, due_at bigint, ended_at bigint,
+        reason text, due_at bigint, ended_at bigint, attempts bigint, epoch bigint,
+        worker_id bigint, started_at bigint,
     ]
     "\
-INSERT INTO runs (run_id, occurrence_id, job_id, lane, cause, state, reason, due_at, ended_at)
+INSERT INTO runs (run_id, occurrence_id, job_id, lane, cause, state, reason, due_at, ended_at, attempts,
+  epoch, worker_id, started_at)
 SELECT x.run_id, x.occurrence_id, x.job_id, x.lane, x.cause, x.state, x.reason, x.due_at,
-  x.ended_at
+  x.ended_at, x.attempts, x.epoch, x.worker_id, x.started_at
 FROM",
     ""
 );
@@ -187,15 +198,12 @@ pub(super) struct KeptJob {
     wake_at: Option<i64>,
 }
 
-impl KeptJob {
-    pub(super) fn new(item: &JobCommit, version: i64) -> Fallible<Self> {
-        Ok(Self {
-            job_id: item.job_id.as_str().to_owned(),
-            version,
-            state: serde_json::to_string(&item.state)?,
-            wake_at: item.wake_at.map(micros),
-        })
-    }
+/// A job whose definition and wake-up stay.
+#[derive(Debug, Serialize)]
+pub(super) struct SteadyJob {
+    job_id: String,
+    version: i64,
+    state: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -251,6 +259,21 @@ pub(super) struct NewRun {
     pub(super) reason: Option<&'static str>,
     pub(super) due_at: i64,
     pub(super) ended_at: Option<i64>,
+    pub(super) attempts: u32,
+    pub(super) epoch: i64,
+    pub(super) worker_id: Option<i64>,
+    pub(super) started_at: Option<i64>,
+}
+
+impl NewRun {
+    /// Its first attempt begins as it is written.
+    pub(super) fn begin(&mut self, epoch: i64, worker: i64, now: i64) {
+        self.state = "running";
+        self.attempts = 1;
+        self.epoch = epoch;
+        self.worker_id = Some(worker);
+        self.started_at = Some(now);
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -281,6 +304,8 @@ pub(super) struct Change {
     pub(super) definitions: Vec<DefinitionRow>,
     pub(super) jobs: Vec<JobChange>,
     pub(super) kept_jobs: Vec<KeptJob>,
+    /// Likewise, where the wake-up stays too.
+    pub(super) steady_jobs: Vec<SteadyJob>,
     pub(super) new_occurrences: Vec<NewOccurrence>,
     pub(super) occurrences: Vec<OccurrenceChange>,
     pub(super) ranges: Vec<NewRange>,
@@ -291,6 +316,8 @@ pub(super) struct Change {
     pub(super) removed: Vec<String>,
     pub(super) stretch_ends: Vec<StretchEnd>,
     pub(super) stretches: Vec<NewStretch>,
+    /// New runs that may begin at once.
+    pub(super) beginnings: Vec<Beginning>,
 }
 
 /// What a batch writes.
@@ -301,6 +328,7 @@ impl Change {
         self.definitions.extend(other.definitions);
         self.jobs.extend(other.jobs);
         self.kept_jobs.extend(other.kept_jobs);
+        self.steady_jobs.extend(other.steady_jobs);
         self.new_occurrences.extend(other.new_occurrences);
         self.occurrences.extend(other.occurrences);
         self.ranges.extend(other.ranges);
@@ -311,12 +339,41 @@ impl Change {
         self.removed.extend(other.removed);
         self.stretch_ends.extend(other.stretch_ends);
         self.stretches.extend(other.stretches);
+        self.beginnings.extend(other.beginnings);
+    }
+
+    /// The job's definition stays as it is; `present` is its row as it was.
+    pub(super) fn keep(
+        &mut self,
+        item: &JobCommit,
+        present: &JobRow,
+        version: i64,
+    ) -> Fallible<()> {
+        let job_id = item.job_id.as_str().to_owned();
+        let state = serde_json::to_string(&item.state)?;
+        let wake_at = item.wake_at.map(micros);
+        if wake_at == present.wake_at {
+            self.steady_jobs.push(SteadyJob {
+                job_id,
+                version,
+                state,
+            });
+        } else {
+            self.kept_jobs.push(KeptJob {
+                job_id,
+                version,
+                state,
+                wake_at,
+            });
+        }
+        Ok(())
     }
 
     pub(super) async fn write(self, conn: &mut Conn) -> Fallible<()> {
         write_rows(conn, DEFINITIONS, &self.definitions).await?;
         write_rows(conn, JOBS, &self.jobs).await?;
         write_rows(conn, KEPT_JOBS, &self.kept_jobs).await?;
+        write_rows(conn, STEADY_JOBS, &self.steady_jobs).await?;
         stretches::write(conn, &self.stretch_ends, &self.stretches).await?;
         write_rows(conn, NEW_OCCURRENCES, &self.new_occurrences).await?;
         write_rows(conn, OCCURRENCES, &self.occurrences).await?;

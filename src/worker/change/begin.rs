@@ -1,0 +1,98 @@
+//! Attempts that begin in the commit which starts their runs, as far as there is room.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{
+    occurrence::Cause,
+    policy::{Decided, Effect},
+    store::{BegunRun, ClaimedRun, JobCommit, StoredJob, Target, WorkerId},
+};
+
+/// What a worker begins by its decisions. What has begun is kept here until it is taken, whatever
+/// becomes of the rest of a batch.
+pub(in crate::worker) struct Beginnings {
+    worker: WorkerId,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// How many runs more may begin.
+    room: usize,
+    begun: Vec<ClaimedRun>,
+}
+
+impl Beginnings {
+    pub(in crate::worker) fn new(worker: WorkerId, room: usize) -> Self {
+        let inner = Inner {
+            room,
+            begun: Vec::new(),
+        };
+        Self {
+            worker,
+            inner: Mutex::new(inner),
+        }
+    }
+
+    /// Has the commit begin what it starts, if there is room for all of that.
+    pub(super) fn offer(&self, commit: &mut JobCommit) {
+        let starts = commit.effects.iter().filter(|effect| is_current(effect));
+        let starts = starts.count();
+        let is_kept = matches!(commit.target, Target::Keep { .. });
+        if starts == 0 || !is_kept {
+            return;
+        }
+        self.with(|inner| {
+            if let Some(left) = inner.room.checked_sub(starts) {
+                inner.room = left;
+                commit.begin = Some(self.worker);
+            }
+        });
+    }
+
+    /// Keeps what has begun with a decision about this job.
+    pub(super) fn keep(&self, stored: &StoredJob, decided: &Decided, begun: &[BegunRun]) {
+        if begun.is_empty() {
+            return;
+        }
+        let decision = &decided.decision;
+        let after = Arc::new(StoredJob {
+            version: stored.version + 1,
+            state: decision.state.clone(),
+            wake_at: decision.wake_at,
+            ..stored.clone()
+        });
+        let begun = begun.iter().map(|run| claimed(run, &after));
+        self.with(|inner| inner.begun.extend(begun));
+    }
+
+    /// What has begun since it was last asked.
+    pub(in crate::worker) fn take(&self) -> Vec<ClaimedRun> {
+        self.with(|inner| std::mem::take(&mut inner.begun))
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
+        look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn is_current(effect: &Effect) -> bool {
+    matches!(effect, Effect::Start { cause, .. } if *cause != Cause::CatchUp)
+}
+
+fn claimed(begun: &BegunRun, job: &Arc<StoredJob>) -> ClaimedRun {
+    ClaimedRun {
+        run_id: begun.run_id,
+        epoch: begun.epoch,
+        attempt: 1,
+        job: job.job.clone(),
+        incarnation: begun.incarnation,
+        occurrence: begun.occurrence.clone(),
+        occurrence_id: begun.occurrence_id,
+        nominal_at: begun.nominal_at,
+        cause: begun.cause,
+        lane: begun.lane.clone(),
+        destination: begun.destination.clone(),
+        context: None,
+        stored_job: Some(Arc::clone(job)),
+    }
+}
