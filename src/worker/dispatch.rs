@@ -8,11 +8,11 @@ use crate::{
     ids::JobId,
     measure,
     policy::OwnedEvent,
-    store::{DueClaimant, DueKinds, LaneLimits, StoreError, StoredJob},
+    store::{DueClaimant, DueKinds, StoreError, StoredJob},
 };
 
 use super::{
-    BATCH, Change, ChangeError, Happened, JobChange, Scope, Worker,
+    BATCH, Change, ChangeError, Happened, JobChange, Worker,
     change::{Answer, Beginnings},
 };
 
@@ -40,18 +40,21 @@ impl Worker {
     /// Decides about every job whose wake-up has come.
     pub(super) async fn dispatch_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         for _ in 0..BATCHES_A_STEP {
+            // What has finished makes room for what is due.
+            if self.keep_finished() > 0 {
+                self.absorb_unsaved(now).await?;
+            }
             let due = self.due_jobs(Timestamp::MIN, now).await?;
+            let room = self.room_to_begin(&due, now).await?;
             let is_last = due.len() < BATCH;
             // Behind a backlog as a long downtime leaves it, what is due just now does not wait.
             let current = now.saturating_sub(CURRENT).unwrap_or(Timestamp::MIN);
             let is_old = |stored: &StoredJob| stored.wake_at.is_some_and(|at| at <= current);
             if !is_last && due.last().is_some_and(is_old) {
                 let due = self.due_jobs(current, now).await?;
-                self.wake(due, now).await?;
+                self.wake(due, room, now).await?;
             }
-            let any = self.wake(due, now).await?;
-            // What has finished makes room for what is due next.
-            if !any || is_last || self.keep_finished() > 0 {
+            if !self.wake(due, room, now).await? || is_last {
                 break;
             }
         }
@@ -91,15 +94,21 @@ impl Worker {
         })
     }
 
-    /// Decides about these jobs; returns whether anything came of it.
-    async fn wake(&mut self, due: Vec<StoredJob>, now: Timestamp) -> Result<bool, StoreError> {
+    /// Decides about these jobs, and begins so many of their runs as there is room for; returns whether
+    /// anything came of it.
+    async fn wake(
+        &mut self,
+        due: Vec<StoredJob>,
+        room: usize,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         measure::due(due.len());
         let changes: Vec<_> = due
             .iter()
             .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
             .collect();
         let due: Vec<_> = due.into_iter().map(Arc::new).collect();
-        let beginnings = Beginnings::new(self.id, self.room_to_begin(due.len(), now).await?);
+        let beginnings = Beginnings::new(self.id, room.min(self.own_slots_free()));
         let decider = self.decider(&self.services.directory.chats);
         let decider = decider.beginning(&beginnings);
         let answers = decider.apply_to(due, &changes, now).await;
@@ -111,20 +120,21 @@ impl Worker {
         Ok(told?.contains(&Told::Applied))
     }
 
-    /// How many of these jobs' runs may begin in the commits that start them: nobody is overtaken who
-    /// could begin and waits, and whoever shares the database claims each by itself.
-    async fn room_to_begin(&self, jobs: usize, now: Timestamp) -> Result<usize, StoreError> {
-        let room = self
-            .services
-            .max_concurrent
-            .saturating_sub(self.in_flight.runs());
-        let is_loop = self.scope == Scope::All && !self.is_draining && !self.lease.is_shared();
-        if jobs == 0 || room == 0 || !is_loop {
-            return Ok(0);
+    /// How many runs of these jobs may begin in the commits that start them: nobody who waits for a
+    /// slot is overtaken, so what goes before all of them is begun first. Whoever shares the database
+    /// claims each run by itself.
+    async fn room_to_begin(
+        &mut self,
+        due: &[StoredJob],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let first = due.first().and_then(|stored| stored.wake_at);
+        match first {
+            Some(first) if !self.is_draining && !self.lease.is_shared() => {
+                self.fill_with_runs_before(first, now).await
+            }
+            Some(_) | None => Ok(0),
         }
-        let any = LaneLimits { runs: 1, others: 0 };
-        let waits = !self.store.lane_queues(now, any).await?.is_empty();
-        Ok(if waits { 0 } else { room })
     }
 
     /// Decides about one job, if its wake-up has come.

@@ -10,7 +10,8 @@ use crate::{
     clock::{Clock, SystemClock},
     ids::Epoch,
     measure,
-    policy::{Grant, LaneQueue, admit},
+    occurrence::Cause,
+    policy::{Grant, LaneQueue, RunHead, admit},
     store::{ClaimRequest, Claimant, Claimed, ClaimedRun, Conflict, LaneLimits, StoreError},
 };
 
@@ -52,6 +53,34 @@ impl Worker {
                 Taken::All | Taken::Some => {}
             }
         }
+    }
+
+    /// Begins the current runs that were due by `first` and wait for nothing but a slot; returns how
+    /// many slots are left for which nothing waits.
+    pub(super) async fn fill_with_runs_before(
+        &mut self,
+        first: Timestamp,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let free = self.own_slots_free();
+        if free == 0 || !self.believes(now).await? {
+            return Ok(0);
+        }
+        let limits = LaneLimits {
+            runs: free.min(BATCH),
+            others: 0,
+        };
+        let mut queues = self.store.lane_queues(now, limits).await?;
+        let found = queues.len();
+        queues.retain(|queue| queue.run.as_ref().is_some_and(|run| goes_by(run, first)));
+        let is_everything = queues.len() == found && found < limits.runs;
+        let requests = self.requests(&queues, free, now);
+        let are_begun =
+            requests.is_empty() || matches!(self.claim(requests, now).await?, Taken::All);
+        Ok(match is_everything && are_begun {
+            true => self.own_slots_free(),
+            false => 0,
+        })
     }
 
     /// Claims lanes and starts their tasks, the first while the next are claimed.
@@ -125,12 +154,17 @@ impl Worker {
 
     /// How many more runs may be under way, over all workers that share the database.
     async fn slots_free(&self) -> Result<usize, StoreError> {
-        let running = if self.lease.is_shared() {
-            self.store.running_runs().await?
-        } else {
-            self.in_flight.runs()
-        };
+        if !self.lease.is_shared() {
+            return Ok(self.own_slots_free());
+        }
+        let running = self.store.running_runs().await?;
         Ok(self.services.max_concurrent.saturating_sub(running))
+    }
+
+    /// Likewise, where this worker has the database for itself.
+    pub(super) fn own_slots_free(&self) -> usize {
+        let running = self.in_flight.runs();
+        self.services.max_concurrent.saturating_sub(running)
     }
 
     /// What of a lane's queue this worker works on.
@@ -253,6 +287,11 @@ impl Worker {
         let task = self.tasks.spawn(task);
         self.in_flight.is_done_by(task.id(), holder, epoch);
     }
+}
+
+/// Whether a waiting run goes before everything that comes due at `first` or later.
+fn goes_by(run: &RunHead, first: Timestamp) -> bool {
+    run.cause != Cause::CatchUp && run.due_at <= first
 }
 
 /// Whether there may be more than was found.
