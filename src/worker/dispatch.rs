@@ -12,13 +12,16 @@ use crate::{
 };
 
 use super::{
-    BATCH, Change, ChangeError, Happened, JobChange, Worker,
+    BATCH, CHUNK, Change, ChangeError, Happened, JobChange, Worker,
     change::{Answer, Beginnings},
 };
 
 /// How many batches of due jobs are decided on before the lanes are looked at: after a long
 /// downtime the first runs begin while the rest is still accounted for.
 const BATCHES_A_STEP: usize = 4;
+
+/// How often room is looked for before jobs are decided on whose runs then have to wait.
+const ROOM_TRIES: usize = 4;
 
 /// Jobs that came due within so long are due just now.
 const CURRENT: SignedDuration = SignedDuration::from_mins(1);
@@ -40,13 +43,14 @@ impl Worker {
     /// Decides about every job whose wake-up has come.
     pub(super) async fn dispatch_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
         for _ in 0..BATCHES_A_STEP {
-            // What has finished makes room for what is due.
-            if self.keep_finished() > 0 {
-                self.absorb_unsaved(now).await?;
+            let mut due = self.due_jobs(Timestamp::MIN, now).await?;
+            let room = self.room_for_due(&due, now).await?;
+            let is_cut = room >= CHUNK && due.len() > room;
+            let is_last = due.len() < BATCH && !is_cut;
+            if is_cut {
+                // The rest finds room when these have finished, and need not wait in a queue.
+                due.truncate(room);
             }
-            let due = self.due_jobs(Timestamp::MIN, now).await?;
-            let room = self.room_to_begin(&due, now).await?;
-            let is_last = due.len() < BATCH;
             // Behind a backlog as a long downtime leaves it, what is due just now does not wait.
             let current = now.saturating_sub(CURRENT).unwrap_or(Timestamp::MIN);
             let is_old = |stored: &StoredJob| stored.wake_at.is_some_and(|at| at <= current);
@@ -118,6 +122,22 @@ impl Worker {
             self.begin_run(run, now);
         }
         Ok(told?.contains(&Told::Applied))
+    }
+
+    /// As [`Worker::room_to_begin`]; what has finished makes room first.
+    async fn room_for_due(
+        &mut self,
+        due: &[StoredJob],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        for _ in 0..ROOM_TRIES {
+            let room = self.room_to_begin(due, now).await?;
+            if room > 0 || due.is_empty() || self.keep_finished() == 0 {
+                return Ok(room);
+            }
+            self.absorb_unsaved(now).await?;
+        }
+        Ok(0)
     }
 
     /// How many runs of these jobs may begin in the commits that start them: nobody who waits for a
