@@ -29,6 +29,8 @@ mod bench;
 #[path = "store/fixture.rs"]
 mod fixture;
 
+#[path = "store/begin.rs"]
+mod begin;
 #[path = "store/concurrency.rs"]
 mod concurrency;
 #[path = "store/delivery.rs"]
@@ -79,6 +81,9 @@ pub(crate) trait Database: Send + Sync {
     /// The store under test.
     type Store: Store;
 
+    /// Whether several workers may share it.
+    const IS_SHARED: bool;
+
     /// Another handle on the same database.
     fn open(&self) -> impl Future<Output = Self::Store> + Send;
 
@@ -107,6 +112,8 @@ impl SqliteFile {
 
 impl Database for SqliteFile {
     type Store = SqliteStore;
+
+    const IS_SHARED: bool = false;
 
     async fn open(&self) -> SqliteStore {
         SqliteStore::open(&self.path(), OpenMode::CreateIfMissing)
@@ -137,6 +144,8 @@ impl PostgresDatabase {
 #[cfg(feature = "postgres")]
 impl Database for PostgresDatabase {
     type Store = PostgresStore;
+
+    const IS_SHARED: bool = true;
 
     async fn open(&self) -> PostgresStore {
         PostgresStore::open(&self.address(), OpenMode::CreateIfMissing)
@@ -208,6 +217,12 @@ facts! {
         the_oldest_lanes_are_listed_first,
         lanes_that_can_only_wait_hide_none_that_can_go_on,
         the_first_snapshot_of_a_run_is_kept;
+    begin:
+        a_run_begins_with_its_start_where_its_lane_is_free,
+        nothing_begins_beside_what_has_its_lane_or_waits_for_it,
+        of_two_starts_in_one_lane_neither_begins,
+        what_is_made_up_for_or_comes_later_waits,
+        a_lane_that_its_commit_gives_back_is_left_to_the_policy;
     effects:
         the_first_report_of_an_attempt_stays,
         a_report_is_fenced_by_its_attempt,
