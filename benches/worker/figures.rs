@@ -193,11 +193,11 @@ pub(crate) async fn idle() {
     let worker = service.begin().await;
     service.spawn(worker);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let before = processor_time("self");
+    let before = processor_time();
     tokio::time::sleep(WHILE).await;
-    let used = processor_time("self") - before;
+    let used = processor_time() - before;
     println!(
-        "idle: {:.0} ms of processor time in {} s with {JOBS} jobs: {:.3} % of a core",
+        "idle: {:.1} ms of processor time in {} s with {JOBS} jobs: {:.3} % of a core",
         used.as_secs_f64() * 1e3,
         WHILE.as_secs(),
         100.0 * used.as_secs_f64() / WHILE.as_secs_f64()

@@ -10,14 +10,15 @@ pub(crate) fn resident(pid: &str) -> u64 {
     words.and_then(|kib| kib.parse().ok()).unwrap_or_default()
 }
 
-/// The processor time that a process has used.
-pub(crate) fn processor_time(pid: &str) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("procfs");
-    // The name of the program stands in parentheses, and may hold anything.
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-    // SAFETY: it reads a constant of the system.
-    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    Duration::from_secs_f64(ticks as f64 / a_second as f64)
+/// The processor time that this process has used, to the nanosecond.
+pub(crate) fn processor_time() -> Duration {
+    let mut used = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it writes the time to where it is told, which is there.
+    let done = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut used) };
+    assert_eq!(done, 0, "the processor time cannot be read");
+    let nanoseconds = u32::try_from(used.tv_nsec).expect("less than a second");
+    Duration::new(u64::try_from(used.tv_sec).expect("seconds"), nanoseconds)
 }
