@@ -5,8 +5,8 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-    time::SystemTime,
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use crate::store::{
@@ -24,6 +24,7 @@ mod backup;
 mod lock;
 mod migrate;
 mod open;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +32,11 @@ mod tests;
 pub use crate::store::sql::{Holder, OpenMode};
 pub use backup::{BackupError, back_up};
 pub use lock::WorkerLock;
+use watch::Lookout;
 
 const DATA_VERSION: &str = "data_version";
+/// How long a wait lasts where no thread could be made that tells.
+const UNTOLD_WAIT: Duration = Duration::from_millis(500);
 
 /// Everything durable, in one SQLite file.
 pub type SqliteStore = SqlStore<File>;
@@ -41,42 +45,11 @@ pub type SqliteStore = SqlStore<File>;
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
-    watch: Mutex<Watch>,
-}
-
-/// Sees what others commit.
-#[derive(Debug)]
-struct Watch {
-    /// By its own `data_version`. It waits for nobody, so it is asked where the caller is.
-    conn: Direct,
-    /// The last one, with what the log file looked like then: a file that has not changed needs no
-    /// question, and a worker asks twice a second all day.
-    last: Option<(i64, LogFile)>,
-    /// How often the question was saved since: two commits within one tick of the file system's
-    /// clock may look alike.
-    saved: u32,
-}
-
-/// How often the question is saved in a row.
-const SAVED_MAX: u32 = 10;
-
-/// What the write-ahead log looks like from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LogFile {
-    length: u64,
-    changed_at: SystemTime,
-}
-
-impl LogFile {
-    fn of(database: &Path) -> Option<Self> {
-        let mut log = database.as_os_str().to_owned();
-        log.push("-wal");
-        let found = std::fs::metadata(log).ok()?;
-        Some(Self {
-            length: found.len(),
-            changed_at: found.modified().ok()?,
-        })
-    }
+    /// Sees by its own `data_version` what others commit. It waits for nobody, so it is asked where
+    /// the caller is.
+    watch: Mutex<Direct>,
+    /// Tells when to ask; made when first somebody waits.
+    lookout: OnceLock<Option<Lookout>>,
 }
 
 impl SqlStore<File> {
@@ -93,11 +66,8 @@ impl SqlStore<File> {
         let opened = opened.map_err(|error| Failure::from(error).into_error(&name))?;
         let file = File {
             path: path.to_owned(),
-            watch: Mutex::new(Watch {
-                conn: opened.watch,
-                last: None,
-                saved: 0,
-            }),
+            watch: Mutex::new(opened.watch),
+            lookout: OnceLock::new(),
         };
         let reconnect = Reconnect::Sqlite(open::writing(path));
         let connections = Connections {
@@ -118,20 +88,20 @@ impl SqlStore<File> {
 
 impl Backend for File {
     async fn change_token(&self) -> Fallible<i64> {
-        // What was seen is as good after a panic as before it.
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looked at before the question: what is committed in between is seen the next time.
-        let log = LogFile::of(&self.path);
-        if let (Some((token, then)), Some(log)) = (watch.last, log)
-            && then == log
-            && watch.saved < SAVED_MAX
-        {
-            watch.saved += 1;
-            return Ok(token);
-        }
-        let token = watch.conn.pragma(DATA_VERSION)?;
-        watch.last = log.map(|log| (token, log));
-        watch.saved = 0;
-        Ok(token)
+        // A pragma is as good after a panic as before it.
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(watch.pragma(DATA_VERSION)?)
+    }
+
+    async fn await_change(&self, at_most: Duration) {
+        let lookout = self
+            .lookout
+            .get_or_init(|| Lookout::begin(self.path.clone()).ok());
+        let Some(lookout) = lookout else {
+            return tokio::time::sleep(at_most.min(UNTOLD_WAIT)).await;
+        };
+        let mut changes = lookout.subscribe();
+        // Told or not, whoever waits asks then.
+        let _ = tokio::time::timeout(at_most, changes.changed()).await;
     }
 }

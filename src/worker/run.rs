@@ -21,9 +21,9 @@ use super::{
     inbound::Answered,
 };
 
-/// How often the worker looks whether a command or another worker has written something, where
-/// nobody tells.
-const CHANGES_POLL: Duration = Duration::from_millis(500);
+/// How often the worker looks whether a command or another worker has written something, though
+/// nobody has told.
+const CHANGES_POLL: Duration = Duration::from_secs(5);
 /// How long agents that were asked to stop may take.
 const ABORT_WAIT: Duration = Duration::from_secs(6);
 /// How long it waits after the store failed.

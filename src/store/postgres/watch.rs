@@ -19,6 +19,9 @@ const CHANNEL: &str = "chatcron";
 /// each commit.
 const TOGETHER: Duration = Duration::from_millis(30);
 
+/// How long a wait lasts while nothing listens.
+const UNTOLD_WAIT: Duration = Duration::from_millis(500);
+
 const LOOK: &str = "SELECT 1";
 
 /// A connection that listens.
@@ -58,7 +61,7 @@ impl Watch {
     /// Waits for a notification, or for so long at most.
     pub(super) async fn wait(&mut self, at_most: Duration) {
         let Some(listener) = &mut self.listener else {
-            return tokio::time::sleep(at_most).await;
+            return tokio::time::sleep(at_most.min(UNTOLD_WAIT)).await;
         };
         match tokio::time::timeout(at_most, listener.try_recv()).await {
             Err(_nobody_told) => {}
