@@ -16,7 +16,7 @@ use crate::{
     },
     clock::{Clock, SystemClock},
     ids::JobId,
-    policy::{FailedSlots, Refill, Refusal},
+    policy::{FailedSlots, Refill},
     store::StoredJob,
     worker::{JobError, PastSlot, Stretch},
 };
@@ -68,7 +68,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         control.backfill(job, stretch, now).await
     };
-    let looked = looked.map_err(|error| not_done(job, &error))?;
+    let looked = looked.map_err(|error| not_done(&error))?;
     print(&if arguments.json {
         as_json(arguments, &looked)
     } else {
@@ -102,14 +102,10 @@ fn stretch(arguments: &Arguments, stored: &StoredJob, now: Timestamp) -> Result<
     })
 }
 
-fn not_done(job: &str, error: &JobError) -> Failure {
-    if let JobError::Refused { refusal, .. } = error {
-        let message = format!("nothing of `{job}` runs again: {refusal}");
-        let help = match refusal {
-            Refusal::RunActive => format!("`chatcron runs {job}` says how it stands"),
-            Refusal::Disabled => "take `enabled = false` out of its definition".to_owned(),
-            Refusal::BackfillFull => "wait for their ends, or ask for a shorter stretch".to_owned(),
-        };
+fn not_done(error: &JobError) -> Failure {
+    if let JobError::Refused { job_id, refusal } = error {
+        let message = format!("nothing of `{job_id}` runs again: {refusal}");
+        let help = control::after_refusal(job_id, *refusal);
         return Failure::new(Exit::DoesNotHold, message).help(help);
     }
     control::not_done(error)

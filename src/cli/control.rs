@@ -140,16 +140,9 @@ pub(super) fn not_done(error: &JobError) -> Failure {
             .help("try again, or pause the job for a moment"),
         JobError::Backfill(_) => Failure::new(Exit::Usage, error.to_string())
             .help("ask for a shorter stretch with --from and --to"),
-        JobError::Refused { job_id, refusal } => Failure::new(Exit::DoesNotHold, error.to_string())
-            .help(match refusal {
-                Refusal::RunActive => format!("`chatcron runs {job_id}` says how it stands"),
-                Refusal::Disabled => {
-                    "take `enabled = false` out of its definition in the jobs file".to_owned()
-                }
-                Refusal::BackfillFull => {
-                    "wait for their ends, and ask for the rest then".to_owned()
-                }
-            }),
+        JobError::Refused { job_id, refusal } => {
+            Failure::new(Exit::DoesNotHold, error.to_string()).help(after_refusal(job_id, *refusal))
+        }
         JobError::Exists { .. } => Failure::new(Exit::DoesNotHold, error.to_string())
             .help("`chatcron list` lists the jobs"),
         JobError::DefinedInFile { file, .. } => Failure::new(Exit::DoesNotHold, error.to_string())
@@ -162,5 +155,18 @@ pub(super) fn not_done(error: &JobError) -> Failure {
         | JobError::UnknownAgent { .. }
         | JobError::NeverRuns { .. } => Failure::new(Exit::DoesNotHold, error.to_string())
             .help("`chatcron check` says what is accepted"),
+    }
+}
+
+/// What helps where the policy does not follow a request.
+pub(super) fn after_refusal(job: &JobId, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::RunActive => format!("`chatcron runs {job}` says how it stands"),
+        Refusal::Disabled => {
+            "take `enabled = false` out of its definition in the jobs file".to_owned()
+        }
+        Refusal::BackfillFull => {
+            "wait for their ends, and ask for the rest then, or for a shorter stretch".to_owned()
+        }
     }
 }

@@ -43,7 +43,7 @@ mod incidents;
 pub(super) mod jobs;
 pub(super) mod lanes;
 #[cfg(feature = "postgres")]
-mod nul;
+mod null_character;
 mod outbox;
 mod prune;
 pub(super) mod readers;

@@ -15,7 +15,7 @@ use super::{
     statement::{Query, Statement},
 };
 #[cfg(feature = "postgres")]
-use super::{nul, statement::Bound};
+use super::{null_character, statement::Bound};
 
 /// A connection, or a snapshot that readers see.
 #[derive(Debug)]
@@ -350,8 +350,8 @@ fn postgres(query: Query) -> sqlx::query::Query<'static, Postgres, PgArguments> 
         .into_iter()
         .fold(begun, |query, value| match value {
             Bound::Number(value) => query.bind(value),
-            Bound::Text(value) => query.bind(value.map(nul::stored)),
-            Bound::Json(json) => query.bind(nul::stored_json(json)),
+            Bound::Text(value) => query.bind(value.map(null_character::stored)),
+            Bound::Json(json) => query.bind(null_character::stored_json(json)),
             Bound::Bytes(value) => query.bind(value),
             Bound::Flag(value) => query.bind(value),
         })
@@ -419,6 +419,6 @@ columns! {
     Option<bool>, |flag| flag;
     i64, |number| number;
     Option<i64>, |number| number;
-    String, nul::read;
-    Option<String>, |text: Option<String>| text.map(nul::read);
+    String, null_character::read;
+    Option<String>, |text: Option<String>| text.map(null_character::read);
 }
