@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::{
     audit::AuditReport,
     directory::{Chat, Retention},
-    ids::{Epoch, JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{JobId, MessageId, PartId, RequestId, RunId, SessionKey, TurnId},
     message::PartState,
     policy::LaneQueue,
     transcript::Entry,
@@ -241,12 +241,11 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Results<Claimed>;
 
-    /// Records that the attempt under way of a run is about to have effects. Fenced by its epoch:
-    /// [`Conflict::LeaseLost`] where it is over.
+    /// Records that the attempt under way of a run or a turn is about to have effects. Fenced by its
+    /// epoch: [`Conflict::LeaseLost`] where it is over.
     async fn report_effects(
         &self,
-        run: RunId,
-        epoch: Epoch,
+        by: SentBy,
         now: Timestamp,
     ) -> Result<Result<(), Conflict>, StoreError>;
 

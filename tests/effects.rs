@@ -18,7 +18,7 @@ use chatcron::{
         Agent, AgentError, AgentReply, AgentTurn, EffectReporter, ReportError, command::Command,
     },
     directory::CommandAgent,
-    worker::Worker,
+    worker::{Stop, Ticks, Worker, WorkerHandle},
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -292,4 +292,50 @@ async fn a_turn_of_a_person_may_report_and_is_answered() {
     worker.until_quiet().await.unwrap();
     let entries = world.entries("me", chatcron::store::WindowOf::Shown).await;
     assert_eq!(texts(&entries), ["order milk", "ordered"]);
+}
+
+#[tokio::test]
+async fn a_turn_of_a_person_that_was_interrupted_after_its_report_is_not_repeated() {
+    for stops_in_order in [false, true] {
+        for (agent, orders, state, error) in [
+            (
+                Shopper::honest(Then::Hangs),
+                1,
+                "failed",
+                Some("interrupted after effects"),
+            ),
+            (Shopper::harmless(Then::Hangs), 2, "done", None),
+        ] {
+            let (mut world, _) = world("", &agent).await;
+            let mut worker = world.start().await;
+            let turn = world.say("me", "order milk").await;
+            worker.step().await.unwrap();
+            agent.until_it_has_ordered().await;
+            if stops_in_order {
+                let (_handle, requests) = WorkerHandle::new();
+                let stop = Stop::default();
+                stop.now.cancel();
+                let grace = Duration::from_secs(8);
+                let ended = worker.run(requests, stop, Ticks::Off, grace).await;
+                ended.unwrap();
+            } else {
+                drop(worker);
+            }
+            let next = Shopper {
+                then: Then::Answers,
+                ..agent.clone()
+            };
+            world = world.with_agent("main", next);
+            let mut worker = world.start().await;
+            worker.until_quiet().await.unwrap();
+            let row = world.store.turn(turn).await.unwrap().unwrap();
+            let case = (stops_in_order, agent.reports);
+            assert_eq!(agent.orders(), orders, "{case:?}");
+            assert_eq!(
+                (row.state.as_str(), row.error.as_deref()),
+                (state, error),
+                "{case:?}"
+            );
+        }
+    }
 }

@@ -302,6 +302,7 @@ facts! {
         other_zone_data_makes_every_job_look_again,
         a_new_worker_finds_it_again_if_nobody_decided,
         a_turn_that_was_interrupted_twice_has_failed,
+        a_turn_that_had_effects_is_not_tried_again,
         a_part_between_two_tries_was_not_in_flight;
     incidents:
         what_works_is_reported_only_where_something_failed,

@@ -1,17 +1,23 @@
 //! How an agent says that an attempt has effects, so that the attempt is not repeated by itself.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tokio::sync::RwLock;
 
 use crate::{
     clock::Clock,
-    ids::{Epoch, RunId},
-    store::{ClaimedRun, Conflict, Store, StoreError},
+    store::{Conflict, SentBy, Store, StoreError},
 };
 
-/// Records that an attempt has effects: something that another attempt would do a second time,
-/// such as an order, a mail or a write to a file. Copies of it report for the same attempt.
+/// Records that an attempt of a run or a turn has effects: something that another attempt would do a
+/// second time, such as an order, a mail or a write to a file. Copies of it report for the same
+/// attempt.
 ///
 /// An agent reports *before* the effect, and has the effect only if the report was taken: then an
 /// attempt of which nothing was reported can be repeated, whenever its process died.
@@ -26,8 +32,8 @@ pub struct EffectReporter {
 struct Attempt {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    run_id: RunId,
-    epoch: Epoch,
+    by: SentBy,
+    has_reported: AtomicBool,
 }
 
 /// Why a report was not taken. The effect must not follow.
@@ -43,20 +49,21 @@ pub enum ReportError {
 }
 
 impl EffectReporter {
-    /// For an attempt of a run, under its lease.
-    pub(crate) fn of_run(store: Arc<dyn Store>, run: &ClaimedRun, clock: Arc<dyn Clock>) -> Self {
+    /// For an attempt of a run, or a person's turn, under its lease.
+    pub(crate) fn of(store: Arc<dyn Store>, by: SentBy, clock: Arc<dyn Clock>) -> Self {
         Self {
             attempt: Some(Arc::new(Attempt {
                 store,
                 clock,
-                run_id: run.run_id,
-                epoch: run.epoch,
+                by,
+                has_reported: AtomicBool::new(false),
             })),
             is_over: Arc::default(),
         }
     }
 
-    /// For a turn that nothing repeats by itself: its reports are taken and kept nowhere.
+    /// For a turn of a test: its reports are taken and kept nowhere.
+    #[cfg(any(test, feature = "testing"))]
     pub fn detached() -> Self {
         Self {
             attempt: None,
@@ -79,22 +86,27 @@ impl EffectReporter {
             return Ok(());
         };
         let now = attempt.clock.now();
-        let taken = attempt
-            .store
-            .report_effects(attempt.run_id, attempt.epoch, now)
-            .await?;
-        taken.map_err(|_: Conflict| ReportError::Over)
+        let taken = attempt.store.report_effects(attempt.by, now).await?;
+        taken.map_err(|_: Conflict| ReportError::Over)?;
+        attempt.has_reported.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Ends the attempt: waits for reports that are being written, and takes no more.
     pub(crate) async fn close(&self) {
         *self.is_over.write().await = true;
     }
+
+    /// Whether a report was taken.
+    pub(crate) fn has_reported(&self) -> bool {
+        let attempt = self.attempt.as_ref();
+        attempt.is_some_and(|attempt| attempt.has_reported.load(Ordering::Acquire))
+    }
 }
 
 impl fmt::Debug for EffectReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let run = self.attempt.as_ref().map(|attempt| attempt.run_id);
-        f.debug_struct("EffectReporter").field("run", &run).finish()
+        let by = self.attempt.as_ref().map(|attempt| attempt.by);
+        f.debug_struct("EffectReporter").field("by", &by).finish()
     }
 }

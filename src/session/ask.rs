@@ -93,6 +93,7 @@ pub async fn ask_for_turn(
     store: &dyn Store,
     directory: &Directory,
     turn: &ClaimedTurn,
+    effects: EffectReporter,
 ) -> Result<AgentTurn, AskError> {
     let chat = directory
         .chat_of_session(&turn.session_key)
@@ -118,8 +119,7 @@ pub async fn ask_for_turn(
         key: turn_key(&format!("turn:{}", turn.turn_id), &turn.session_key),
         history,
         prompt: vec![prompt],
-        // A turn that a person asked for is theirs to ask for again.
-        effects: EffectReporter::detached(),
+        effects,
         tools: Toolbox::default(),
     })
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::{
     audit::AuditReport,
     directory::{Chat, Retention},
-    ids::{Epoch, JobId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
     message::PartState,
     policy::LaneQueue,
     store::{
@@ -19,7 +19,7 @@ use crate::{
         DueClaimant, FileToApply, FileVersion, InboundBatch, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
         OutboxRow, OutboxScope, OwnSend, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution,
-        Results, RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend,
+        Results, RunFilter, RunRow, Sent, SentBy, Stamped, Store, StoreError, StoredJob, ToolSend,
         TurnCount, TurnEnd, TurnRow, UnderWay, WindowOf, WorkerId, WorkerRow, Written,
     },
     transcript::Entry,
@@ -405,12 +405,11 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn report_effects(
         &self,
-        run: RunId,
-        epoch: Epoch,
+        by: SentBy,
         now: Timestamp,
     ) -> Result<Result<(), Conflict>, StoreError> {
         self.writer()?
-            .perform(move |conn| Box::pin(effects::report(conn, run, epoch, now)))
+            .perform(move |conn| Box::pin(effects::report(conn, by, now)))
             .await
     }
 

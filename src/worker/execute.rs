@@ -76,7 +76,8 @@ struct Unanswered {
 /// Makes one attempt of a run.
 pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken) -> RunDone {
     let directory = &call.services.directory;
-    let effects = EffectReporter::of_run(call.store.clone(), run, call.clock.clone());
+    let by = SentBy::Run(run.run_id, run.epoch);
+    let effects = EffectReporter::of(call.store.clone(), by, call.clock.clone());
     let asked = ask_for_run(call.store.as_ref(), directory, run, effects.clone()).await;
     let mut turn = match asked {
         Ok(turn) => turn,
@@ -84,7 +85,7 @@ pub(super) async fn run(call: &Call, run: &ClaimedRun, cancel: CancellationToken
     };
     let voice = Voice {
         author: author_of_run(call, run, &turn),
-        by: SentBy::Run(run.run_id, run.epoch),
+        by,
         effects: effects.clone(),
     };
     let place = Place::of_run(&turn.agent, &run.job, directory);
@@ -236,13 +237,28 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
         Ok(equipped) => equipped,
         Err(unanswered) => return unanswered_turn(blank(turn), unanswered),
     };
-    match ask(call, &asked, call.services.turn_timeout, cancel).await {
+    let answer = ask(call, &asked, call.services.turn_timeout, cancel).await;
+    // As for a run: what was abandoned has no more effects by its own leave.
+    asked.effects.close().await;
+    match answer {
         Ok(reply) => answered_turn(call, turn, &asked, &tools, reply),
-        Err(unanswered) => TurnEnd {
-            entries: unanswered_turn_rows(&asked, tools.rows()),
-            ..unanswered_turn(blank(turn), unanswered)
-        },
+        Err(unanswered) => {
+            let end = match asked.effects.has_reported() {
+                true => failed_turn(blank(turn), interrupted_after_effects(unanswered)),
+                false => unanswered_turn(blank(turn), unanswered),
+            };
+            let entries = unanswered_turn_rows(&asked, tools.rows());
+            TurnEnd { entries, ..end }
+        }
     }
+}
+
+/// A turn that had effects is not tried again, though it was only interrupted.
+fn interrupted_after_effects(unanswered: Unanswered) -> String {
+    if unanswered.reason == FailReason::Interrupted {
+        return String::from("interrupted after effects");
+    }
+    unanswered.words
 }
 
 /// Lends one turn of a person to the program that waits for it under the token, and holds the lane
@@ -317,7 +333,9 @@ async fn equipped_turn(
     turn: &ClaimedTurn,
 ) -> Result<(AgentTurn, Arc<TurnTools>), Unanswered> {
     let directory = &call.services.directory;
-    let mut asked = ask_for_turn(call.store.as_ref(), directory, turn).await?;
+    let by = SentBy::Turn(turn.turn_id, turn.epoch);
+    let effects = EffectReporter::of(call.store.clone(), by, call.clock.clone());
+    let mut asked = ask_for_turn(call.store.as_ref(), directory, turn, effects).await?;
     let place = Place {
         agent: asked.agent.clone(),
         chat: directory.chat_of_session(&turn.session_key).cloned(),
@@ -325,7 +343,7 @@ async fn equipped_turn(
     };
     let voice = Voice {
         author: author_of_turn(call, turn, &asked),
-        by: SentBy::Turn(turn.turn_id, turn.epoch),
+        by,
         effects: asked.effects.clone(),
     };
     let tools = TurnTools::new(call, place, voice);
@@ -375,13 +393,15 @@ fn shown_turn(
 }
 
 fn unanswered_turn(blank: TurnEnd, unanswered: Unanswered) -> TurnEnd {
-    let result = if unanswered.reason == FailReason::Interrupted {
-        TurnResult::Requeued
-    } else {
-        TurnResult::Failed {
-            error: unanswered.words,
-        }
-    };
+    if unanswered.reason == FailReason::Interrupted {
+        let result = TurnResult::Requeued;
+        return TurnEnd { result, ..blank };
+    }
+    failed_turn(blank, unanswered.words)
+}
+
+fn failed_turn(blank: TurnEnd, error: String) -> TurnEnd {
+    let result = TurnResult::Failed { error };
     TurnEnd { result, ..blank }
 }
 

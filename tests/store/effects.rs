@@ -4,7 +4,7 @@ use chatcron::{
     message::Origin,
     occurrence::FailReason,
     policy::{AttemptResult, Effect},
-    store::{AttemptFate, ClaimedRun, Conflict, NewMessage, Store},
+    store::{AttemptFate, ClaimedRun, Conflict, NewMessage, SentBy, Store},
 };
 
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) async fn the_first_report_of_an_attempt_stays<D: Database>(database: 
     for seconds in [61, 62] {
         let reported = bench
             .store
-            .report_effects(run, claimed.epoch, at(seconds))
+            .report_effects(SentBy::Run(run, claimed.epoch), at(seconds))
             .await;
         assert_eq!(reported.unwrap(), Ok(()));
     }
@@ -68,16 +68,22 @@ pub(crate) async fn a_report_is_fenced_by_its_attempt<D: Database>(database: &D)
     let first = bench.claim_run(run, 60).await;
     bench
         .store
-        .report_effects(run, first.epoch, at(61))
+        .report_effects(SentBy::Run(run, first.epoch), at(61))
         .await
         .unwrap()
         .unwrap();
     fail(&bench, &first, None).await;
-    let too_late = bench.store.report_effects(run, first.epoch, at(66)).await;
+    let too_late = bench
+        .store
+        .report_effects(SentBy::Run(run, first.epoch), at(66))
+        .await;
     assert_eq!(too_late.unwrap(), Err(Conflict::LeaseLost));
     requeue(&bench).await;
     let second = bench.claim_run(run, 70).await;
-    let too_late = bench.store.report_effects(run, first.epoch, at(71)).await;
+    let too_late = bench
+        .store
+        .report_effects(SentBy::Run(run, first.epoch), at(71))
+        .await;
     assert_eq!(too_late.unwrap(), Err(Conflict::LeaseLost));
     // Only the last attempt matters to the next one.
     let with_effects = bench.store.runs_with_effects(&[run]).await.unwrap();

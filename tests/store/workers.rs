@@ -1,9 +1,10 @@
 //! What a worker finds that another left.
 
 use chatcron::{
+    ids::Epoch,
     message::{Origin, PartState},
     policy::{Effect, outbox::Transition},
-    store::{AttemptFate, Conflict, Store},
+    store::{AttemptFate, Conflict, SentBy, Store},
 };
 
 use crate::{Database, bench::begin, fixture::*};
@@ -96,6 +97,29 @@ pub(crate) async fn a_turn_that_was_interrupted_twice_has_failed<D: Database>(da
         ("failed", Some("interrupted twice"))
     );
     assert_eq!(bench.recalled(&key).await, ["hi"]);
+}
+
+pub(crate) async fn a_turn_that_had_effects_is_not_tried_again<D: Database>(database: &D) {
+    let bench = Bench::on(database).await;
+    let key = session("1");
+    let hello = inbound("1", "order it", None);
+    let turn = bench.begin_turn(&key, hello, 1, 2).await;
+    let by = SentBy::Turn(turn.turn_id, turn.epoch);
+    let stale = SentBy::Turn(turn.turn_id, Epoch(turn.epoch.0 + 1));
+    let too_late = bench.store.report_effects(stale, at(3)).await;
+    assert_eq!(too_late.unwrap(), Err(Conflict::LeaseLost));
+    let reported = bench.store.report_effects(by, at(3)).await;
+    assert_eq!(reported.unwrap(), Ok(()));
+    database.end_leases().await;
+    begin(&bench.store, "2026a", 4).await;
+    let row = bench.store.turn(turn.turn_id).await.unwrap().unwrap();
+    assert_eq!(
+        (row.state.as_str(), row.error.as_deref()),
+        ("failed", Some("interrupted after effects"))
+    );
+    let after = bench.store.report_effects(by, at(5)).await;
+    assert_eq!(after.unwrap(), Err(Conflict::LeaseLost));
+    assert_eq!(bench.recalled(&key).await, ["order it"]);
 }
 
 pub(crate) async fn a_part_between_two_tries_was_not_in_flight<D: Database>(database: &D) {

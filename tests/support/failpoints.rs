@@ -21,7 +21,7 @@ use chatcron::{
     audit::AuditReport,
     channel::{Ability, Channel, OutgoingBody, OutgoingPart, TextLimit, TextUnit},
     directory::{Chat, Retention},
-    ids::{Epoch, JobId, PartId, RequestId, RunId, SessionKey, TurnId},
+    ids::{JobId, PartId, RequestId, RunId, SessionKey, TurnId},
     message::{PartState, Receipt, RefusalScope, SendAnswer, StopsAddress},
     policy::LaneQueue,
     store::{
@@ -29,7 +29,7 @@ use chatcron::{
         DueClaimant, FileToApply, FileVersion, InboundBatch, InboundMessage, IncidentCommit,
         IncidentRow, IncidentSignal, Interrupted, JobCommit, JobDigest, LaneLimits, NewWorker,
         OutboxRow, OutboxScope, OwnSend, PartSettlement, RangeRow, ReadFrom, Renewal, Resolution,
-        Results, RunFilter, RunRow, Sent, Stamped, Store, StoreError, StoredJob, ToolSend,
+        Results, RunFilter, RunRow, Sent, SentBy, Stamped, Store, StoreError, StoredJob, ToolSend,
         TurnCount, TurnEnd, TurnRow, UnderWay, WindowOf, WorkerId, WorkerRow, Written,
         sqlite::SqliteStore,
     },
@@ -180,7 +180,7 @@ pointed! {
         fn take_over(&self, worker: WorkerId, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn reclaim(&self, worker: WorkerId, at_work: &HashSet<String>, now: Timestamp) -> Result<Interrupted, StoreError>;
         fn end_worker(&self, worker: WorkerId, now: Timestamp) -> Result<(), StoreError>;
-        fn report_effects(&self, run: RunId, epoch: Epoch, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
+        fn report_effects(&self, by: SentBy, now: Timestamp) -> Result<Result<(), Conflict>, StoreError>;
         fn send(&self, send: ToolSend, now: Timestamp) -> Result<Result<Sent, Conflict>, StoreError>;
         fn see_clock(&self, now: Timestamp) -> Result<(), StoreError>;
         fn look_again(&self, now: Timestamp) -> Result<(), StoreError>;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use crate::{
-    ids::{Epoch, RunId},
-    store::Conflict,
+    ids::RunId,
+    store::{Conflict, SentBy},
 };
 
 use super::{
@@ -16,12 +16,18 @@ use super::{
     statement::{Statement, over_numbers, query},
 };
 
-const REPORT: Statement = Statement::common(
+const REPORT_OF_RUN: Statement = Statement::common(
     "\
 UPDATE attempts SET effects_at = coalesce(effects_at, $3)
 FROM runs AS r
 WHERE r.run_id = $1 AND r.state = 'running' AND r.epoch = $2
   AND attempts.run_id = r.run_id AND attempts.attempt = r.attempts",
+);
+
+const REPORT_OF_TURN: Statement = Statement::common(
+    "\
+UPDATE turns SET effects_at = coalesce(effects_at, $3)
+WHERE turn_id = $1 AND state = 'running' AND epoch = $2",
 );
 
 const WITH_EFFECTS: Statement = over_numbers!(
@@ -37,11 +43,14 @@ WHERE a.effects_at IS NOT NULL OR EXISTS (SELECT 1 FROM outbox AS o
 /// Records that the attempt under way is about to have effects; the first report stays.
 pub(super) async fn report(
     conn: &mut Conn,
-    run: RunId,
-    epoch: Epoch,
+    by: SentBy,
     now: Timestamp,
 ) -> Fallible<Result<(), Conflict>> {
-    let query = query(REPORT).bind(run.0).bind(epoch.0).bind(micros(now));
+    let (report, id, epoch) = match by {
+        SentBy::Run(run, epoch) => (REPORT_OF_RUN, run.0, epoch),
+        SentBy::Turn(turn, epoch) => (REPORT_OF_TURN, turn.0, epoch),
+    };
+    let query = query(report).bind(id).bind(epoch.0).bind(micros(now));
     Ok(match query.execute(&mut *conn).await? {
         0 => Err(Conflict::LeaseLost),
         _ => Ok(()),

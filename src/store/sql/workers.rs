@@ -25,7 +25,8 @@ use super::{
     stretches,
 };
 
-/// A turn is tried once more after its process died, and not again.
+/// A turn is tried once more after its process died, and not again; one that had effects is not, and
+/// a program that runs its own gets it handed back.
 const TURN_ATTEMPTS: i64 = 2;
 
 const REGISTER: Statement = by_clock!(
@@ -141,8 +142,9 @@ const TAKE_PARTS: Statement = Statement::of(
 
 const FAIL_TURNS: Statement = Statement::common(orphaned!(
     "\
-UPDATE turns SET state = 'failed', epoch = epoch + 1, ended_at = $2, error = 'interrupted twice'
-WHERE state = 'running' AND attempts >= $1 AND",
+UPDATE turns SET state = 'failed', epoch = epoch + 1, ended_at = $2,
+  error = CASE WHEN attempts >= $1 THEN 'interrupted twice' ELSE 'interrupted after effects' END
+WHERE state = 'running' AND (attempts >= $1 OR effects_at IS NOT NULL AND runner IS NULL) AND",
     "turns",
     ""
 ));
@@ -203,8 +205,10 @@ WHERE session_key IN (SELECT x.id FROM",
 
 const FAIL_TURNS_NAMED: Statement = over_numbers!(
     "\
-UPDATE turns SET state = 'failed', epoch = epoch + 1, ended_at = $3, error = 'interrupted twice'
-WHERE state = 'running' AND attempts >= $2 AND turn_id IN (SELECT x.id FROM",
+UPDATE turns SET state = 'failed', epoch = epoch + 1, ended_at = $3,
+  error = CASE WHEN attempts >= $2 THEN 'interrupted twice' ELSE 'interrupted after effects' END
+WHERE state = 'running' AND (attempts >= $2 OR effects_at IS NOT NULL AND runner IS NULL)
+  AND turn_id IN (SELECT x.id FROM",
     ")"
 );
 
