@@ -134,6 +134,11 @@ pub(crate) fn begins(claimed: &Claimed, now: Timestamp) {
     }
 }
 
+/// A run has its lane from the commit on that started it.
+pub(crate) fn no_lane_wait() {
+    histogram!(LANE_WAIT, "holder" => "run").record(0.0);
+}
+
 /// How long what gets its lane now has waited for it.
 pub(crate) fn lane_wait(queue: &LaneQueue, grant: Grant, now: Timestamp) {
     let (holder, since) = match grant {

@@ -13,7 +13,7 @@ pub mod outbox;
 mod refill;
 mod state;
 
-pub use admit::{DeliveryHead, Grant, LaneQueue, RunHead, TurnHead, admit};
+pub use admit::{DeliveryHead, Grant, LaneQueue, RunHead, TurnHead, admit, goes_last};
 pub use decide::{BACKFILL_MAX, ON_TIME, QUEUE_MAX, decide, decide_from};
 pub use journal::{Decided, JournalEntry, OwnedEvent, Recheck, decide_and_keep, recheck};
 pub use refill::{FailedSlots, Past, Refill, refill};

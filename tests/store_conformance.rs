@@ -221,7 +221,7 @@ facts! {
         a_run_begins_with_its_start_where_its_lane_is_free,
         nothing_begins_beside_what_has_its_lane_or_waits_for_it,
         of_two_starts_in_one_lane_neither_begins,
-        what_is_made_up_for_or_comes_later_waits,
+        a_catch_up_or_a_later_run_waits,
         a_lane_that_its_commit_gives_back_is_left_to_the_policy;
     effects:
         the_first_report_of_an_attempt_stays,

@@ -90,7 +90,7 @@ pub fn admit(queues: &[LaneQueue], slots_free: usize, now: Timestamp) -> Vec<(Se
             }
         }
     }
-    runs.sort_by_key(|(_, run, _)| (run.cause == Cause::CatchUp, run.due_at, run.job_id.clone()));
+    runs.sort_by_key(|(_, run, _)| (goes_last(run.cause), run.due_at, run.job_id.clone()));
     for (index, (queue, run, otherwise)) in runs.into_iter().enumerate() {
         // A full house of runs blocks no chat.
         let grant = if index < slots_free {
@@ -101,6 +101,11 @@ pub fn admit(queues: &[LaneQueue], slots_free: usize, now: Timestamp) -> Vec<(Se
         grants.extend(grant.map(|grant| (queue.session_key.clone(), grant)));
     }
     grants
+}
+
+/// Whether runs of this cause go after all others, whenever they were due.
+pub fn goes_last(cause: Cause) -> bool {
+    cause == Cause::CatchUp
 }
 
 /// What the lane does next if its run is left out.

@@ -67,15 +67,16 @@ use writer::{Request, Writer};
 
 const IDENTITY: Statement = Statement::common("SELECT value FROM facts WHERE name = 'database_id'");
 
+/// How long a wait lasts at most where nothing can tell of changes.
+pub(super) const UNTOLD_WAIT: Duration = Duration::from_millis(500);
+
 /// What differs between databases beside the words of statements.
 pub(crate) trait Backend: fmt::Debug + Send + Sync + 'static {
     /// A number that changes whenever another connection or process has committed.
     fn change_token(&self) -> impl Future<Output = Fallible<i64>> + Send;
 
     /// Waits until that may have changed, or for so long at most.
-    fn await_change(&self, at_most: Duration) -> impl Future<Output = ()> + Send {
-        tokio::time::sleep(at_most)
-    }
+    fn await_change(&self, at_most: Duration) -> impl Future<Output = ()> + Send;
 }
 
 /// How a store is opened.

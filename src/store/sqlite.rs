@@ -12,7 +12,7 @@ use std::{
 use crate::store::{
     StoreError,
     sql::{
-        Backend, Connections, SqlStore,
+        Backend, Connections, SqlStore, UNTOLD_WAIT,
         connection::{Conn, Pool, Reconnect},
         direct::Direct,
         failure::{Failure, Fallible},
@@ -32,11 +32,9 @@ mod tests;
 pub use crate::store::sql::{Holder, OpenMode};
 pub use backup::{BackupError, back_up};
 pub use lock::WorkerLock;
-use watch::Lookout;
+use watch::Watch;
 
 const DATA_VERSION: &str = "data_version";
-/// How long a wait lasts where no thread could be made that tells.
-const UNTOLD_WAIT: Duration = Duration::from_millis(500);
 
 /// Everything durable, in one SQLite file.
 pub type SqliteStore = SqlStore<File>;
@@ -49,7 +47,7 @@ pub struct File {
     /// the caller is.
     watch: Mutex<Direct>,
     /// Tells when to ask; made when first somebody waits.
-    lookout: OnceLock<Option<Lookout>>,
+    log_watch: OnceLock<Option<Watch>>,
 }
 
 impl SqlStore<File> {
@@ -67,7 +65,7 @@ impl SqlStore<File> {
         let file = File {
             path: path.to_owned(),
             watch: Mutex::new(opened.watch),
-            lookout: OnceLock::new(),
+            log_watch: OnceLock::new(),
         };
         let reconnect = Reconnect::Sqlite(open::writing(path));
         let connections = Connections {
@@ -94,13 +92,11 @@ impl Backend for File {
     }
 
     async fn await_change(&self, at_most: Duration) {
-        let lookout = self
-            .lookout
-            .get_or_init(|| Lookout::begin(self.path.clone()).ok());
-        let Some(lookout) = lookout else {
+        let watch = || Watch::begin(self.path.clone()).ok();
+        let Some(watch) = self.log_watch.get_or_init(watch) else {
             return tokio::time::sleep(at_most.min(UNTOLD_WAIT)).await;
         };
-        let mut changes = lookout.subscribe();
+        let mut changes = watch.subscribe();
         // Told or not, whoever waits asks then.
         let _ = tokio::time::timeout(at_most, changes.changed()).await;
     }

@@ -9,26 +9,28 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::{
     directory::Chat,
     ids::{ChatName, JobId},
     job::Job,
     measure,
-    occurrence::{Outcome, SkipReason, Slot},
-    policy::{Decided, Effect, OwnedEvent, Refusal},
-    schedule::{Planner, ScheduleError},
+    occurrence::Slot,
+    policy::{Decided, OwnedEvent},
+    schedule::Planner,
     store::{
         AttemptEnd, Conflict, FileVersion, JobCommit, JobSource, Store, StoreError, StoredJob,
         Written,
     },
 };
 
+mod applied;
 mod begin;
 mod draft;
 
-pub(super) use begin::Beginnings;
+pub use applied::{Applied, ChangeError};
+pub(super) use begin::StartRoom;
 use draft::{Draft, draft};
 
 use super::{BATCH, CHUNK, Journal};
@@ -102,98 +104,6 @@ impl Change {
     }
 }
 
-/// What a change has led to.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// Runs that were started and ended by it.
-    pub written: Written,
-    /// Why a request was not followed.
-    pub refusal: Option<Refusal>,
-    /// When the job next needs a decision.
-    pub wake_at: Option<Timestamp>,
-    /// How far the job's cursor was ahead of the clock, where it was put back.
-    pub put_back: Option<SignedDuration>,
-    /// How many slots were recorded as skipped, by reason.
-    pub skipped: Vec<(SkipReason, u64)>,
-    /// How occurrences ended that were not skipped.
-    pub outcomes: Vec<Outcome>,
-    /// Whether a definition is what it was, so that nothing was changed.
-    pub is_as_before: bool,
-}
-
-impl Applied {
-    fn of(decided: &Decided, written: Written) -> Self {
-        let decision = &decided.decision;
-        Self {
-            written,
-            refusal: decision.refusal,
-            wake_at: decision.wake_at,
-            put_back: decided.state.ahead_of(decided.now),
-            skipped: decision
-                .effects
-                .iter()
-                .filter_map(Effect::skipped)
-                .collect(),
-            outcomes: decision.effects.iter().filter_map(outcome).collect(),
-            is_as_before: false,
-        }
-    }
-}
-
-fn outcome(effect: &Effect) -> Option<Outcome> {
-    match effect {
-        Effect::End {
-            outcome: Outcome::Skipped(_),
-            ..
-        } => None,
-        Effect::End { outcome, .. } => Some(*outcome),
-        Effect::Skip(_)
-        | Effect::Wait { .. }
-        | Effect::Start { .. }
-        | Effect::Requeue { .. }
-        | Effect::Backoff { .. } => None,
-    }
-}
-
-/// Why a change has led to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChangeError {
-    /// There is no such job.
-    #[error("there is no job `{job_id}`")]
-    NoSuchJob {
-        /// The id.
-        job_id: JobId,
-    },
-    /// Its schedule cannot be planned with the zone data in use.
-    #[error("job `{job_id}` cannot be planned: {source}")]
-    Unplannable {
-        /// The id.
-        job_id: JobId,
-        /// Why.
-        #[source]
-        source: ScheduleError,
-    },
-    /// It is no longer as it was when it was looked at.
-    #[error("job `{job_id}` was changed meanwhile")]
-    Outdated {
-        /// The id.
-        job_id: JobId,
-    },
-    /// The lease under which its attempt was made is no longer held.
-    #[error("the lease of the attempt was lost")]
-    LeaseLost,
-    /// Another content of its jobs file is in force by now.
-    #[error("another worker has applied another content of the jobs file meanwhile")]
-    Superseded,
-    /// Others were faster too often; it can be tried again.
-    #[error("job `{job_id}` is being changed too often at the moment")]
-    Busy {
-        /// The id.
-        job_id: JobId,
-    },
-}
-
 /// The answer to one change.
 pub(super) type Answer = Result<Applied, ChangeError>;
 
@@ -203,7 +113,7 @@ pub struct Decider<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) chats: &'a BTreeMap<ChatName, Chat>,
     journal: Option<&'a Journal>,
-    beginnings: Option<&'a Beginnings>,
+    start_room: Option<&'a StartRoom>,
 }
 
 impl<'a> Decider<'a> {
@@ -218,14 +128,14 @@ impl<'a> Decider<'a> {
             store,
             chats,
             journal,
-            beginnings: None,
+            start_room: None,
         }
     }
 
     /// The same, which also begins what it starts.
-    pub(super) fn beginning(self, beginnings: &'a Beginnings) -> Self {
+    pub(super) fn beginning(self, room: &'a StartRoom) -> Self {
         Self {
-            beginnings: Some(beginnings),
+            start_room: Some(room),
             ..self
         }
     }
@@ -310,8 +220,8 @@ impl Decider<'_> {
             let stored = loaded.get(&item.change.job_id).map(AsRef::as_ref);
             match draft(item.change, stored, item.passed, self.chats, now) {
                 Draft::Commit(mut commit, decided) => {
-                    if let Some(beginnings) = self.beginnings {
-                        beginnings.offer(&mut commit);
+                    if let Some(room) = self.start_room {
+                        room.reserve(&mut commit);
                     }
                     commits.push(*commit);
                     committing.push((index, decided));
@@ -370,8 +280,8 @@ impl Decider<'_> {
         let Some(decided) = decided else {
             return Applied::default();
         };
-        if let (Some(beginnings), Some(stored)) = (self.beginnings, stored) {
-            beginnings.keep(stored, &decided, &written.begun);
+        if let (Some(room), Some(stored)) = (self.start_room, stored) {
+            room.keep(stored, &decided, &written.begun);
         }
         let applied = Applied::of(&decided, written);
         for (reason, slots) in &applied.skipped {

@@ -13,14 +13,15 @@ use crate::{
 
 use super::{
     BATCH, CHUNK, Change, ChangeError, Happened, JobChange, Worker,
-    change::{Answer, Beginnings},
+    change::{Answer, StartRoom},
 };
 
 /// How many batches of due jobs are decided on before the lanes are looked at: after a long
 /// downtime the first runs begin while the rest is still accounted for.
 const BATCHES_A_STEP: usize = 4;
 
-/// How often room is looked for before jobs are decided on whose runs then have to wait.
+/// How often what has finished is committed to make room, before jobs are decided on whose runs must
+/// wait.
 const ROOM_TRIES: usize = 4;
 
 /// Jobs that came due within so long are due just now.
@@ -48,7 +49,8 @@ impl Worker {
             let is_cut = room >= CHUNK && due.len() > room;
             let is_last = due.len() < BATCH && !is_cut;
             if is_cut {
-                // The rest finds room when these have finished, and need not wait in a queue.
+                // The rest is decided on when these have finished, so that it begins at once and is
+                // never queued. Less room than a chunk is not worth a round of its own.
                 due.truncate(room);
             }
             // Behind a backlog as a long downtime leaves it, what is due just now does not wait.
@@ -98,7 +100,7 @@ impl Worker {
         })
     }
 
-    /// Decides about these jobs, and begins so many of their runs as there is room for; returns whether
+    /// Decides about these jobs, and begins as many of their runs as there is room for; returns whether
     /// anything came of it.
     async fn wake(
         &mut self,
@@ -112,13 +114,13 @@ impl Worker {
             .map(|stored| Change::new(stored.job.id.clone(), OwnedEvent::WakeUp))
             .collect();
         let due: Vec<_> = due.into_iter().map(Arc::new).collect();
-        let beginnings = Beginnings::new(self.id, room.min(self.own_slots_free()));
+        let start_room = StartRoom::new(self.id, room.min(self.own_slots_free()));
         let decider = self.decider(&self.services.directory.chats);
-        let decider = decider.beginning(&beginnings);
+        let decider = decider.beginning(&start_room);
         let answers = decider.apply_to(due, &changes, now).await;
         let told = answers.map(|answers| self.tell_applied(&changes, answers, now));
         // What has begun is under way, whatever became of the rest.
-        for run in beginnings.take() {
+        for run in start_room.take() {
             self.begin_run(run, now);
         }
         Ok(told?.contains(&Told::Applied))
@@ -140,9 +142,9 @@ impl Worker {
         Ok(0)
     }
 
-    /// How many runs of these jobs may begin in the commits that start them: nobody who waits for a
-    /// slot is overtaken, so what goes before all of them is begun first. Whoever shares the database
-    /// claims each run by itself.
+    /// How many runs of these jobs may begin in the commits that start them. What was due before them
+    /// begins first, so nobody who waits for a slot is overtaken. Where the database is shared it is 0:
+    /// each run is claimed by itself there.
     async fn room_to_begin(
         &mut self,
         due: &[StoredJob],
@@ -151,7 +153,7 @@ impl Worker {
         let first = due.first().and_then(|stored| stored.wake_at);
         match first {
             Some(first) if !self.is_draining && !self.lease.is_shared() => {
-                self.fill_with_runs_before(first, now).await
+                self.claim_runs_due_by(first, now).await
             }
             Some(_) | None => Ok(0),
         }

@@ -10,8 +10,7 @@ use crate::{
     clock::{Clock, SystemClock},
     ids::Epoch,
     measure,
-    occurrence::Cause,
-    policy::{Grant, LaneQueue, RunHead, admit},
+    policy::{Grant, LaneQueue, RunHead, admit, goes_last},
     store::{ClaimRequest, Claimant, Claimed, ClaimedRun, Conflict, LaneLimits, StoreError},
 };
 
@@ -55,9 +54,9 @@ impl Worker {
         }
     }
 
-    /// Begins the current runs that were due by `first` and wait for nothing but a slot; returns how
-    /// many slots are left for which nothing waits.
-    pub(super) async fn fill_with_runs_before(
+    /// Begins the waiting runs that were due by `first`, and returns how many slots are free after that.
+    /// It is 0 where anything still waits for a slot, so that no new run overtakes it.
+    pub(super) async fn claim_runs_due_by(
         &mut self,
         first: Timestamp,
         now: Timestamp,
@@ -72,7 +71,8 @@ impl Worker {
         };
         let mut queues = self.store.lane_queues(now, limits).await?;
         let found = queues.len();
-        queues.retain(|queue| queue.run.as_ref().is_some_and(|run| goes_by(run, first)));
+        queues.retain(|queue| queue.run.as_ref().is_some_and(|run| is_due_by(run, first)));
+        // A queue that was left out, or not read, may hold a run that goes first.
         let is_everything = queues.len() == found && found < limits.runs;
         let requests = self.requests(&queues, free, now);
         let are_begun =
@@ -216,6 +216,7 @@ impl Worker {
     /// Starts the attempt of a run that began with the decision which started it.
     pub(super) fn begin_run(&mut self, run: ClaimedRun, now: Timestamp) {
         let claimed = Claimed::Run(Box::new(run));
+        measure::no_lane_wait();
         measure::begins(&claimed, now);
         self.start(claimed);
     }
@@ -290,8 +291,8 @@ impl Worker {
 }
 
 /// Whether a waiting run goes before everything that comes due at `first` or later.
-fn goes_by(run: &RunHead, first: Timestamp) -> bool {
-    run.cause != Cause::CatchUp && run.due_at <= first
+fn is_due_by(run: &RunHead, first: Timestamp) -> bool {
+    !goes_last(run.cause) && run.due_at <= first
 }
 
 /// Whether there may be more than was found.

@@ -134,7 +134,7 @@ pub(crate) async fn of_two_starts_in_one_lane_neither_begins<D: Database>(databa
     assert_eq!(bench.states().await, ["queued", "queued"]);
 }
 
-pub(crate) async fn what_is_made_up_for_or_comes_later_waits<D: Database>(database: &D) {
+pub(crate) async fn a_catch_up_or_a_later_run_waits<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     bench.create("other").await;
     let Effect::Start {
@@ -147,18 +147,18 @@ pub(crate) async fn what_is_made_up_for_or_comes_later_waits<D: Database>(databa
     else {
         unreachable!("a start");
     };
-    let made_up_for = Effect::Start {
+    let catch_up = Effect::Start {
         occurrence,
         nominal,
         fire_at,
         cause: Cause::CatchUp,
         merged,
     };
-    let made_up_for = bench.beginning("budget", vec![made_up_for]).await;
+    let catch_up = bench.beginning("budget", vec![catch_up]).await;
     let later = bench.beginning("other", vec![start("s1", 90)]).await;
     let results = bench
         .store
-        .commit(vec![made_up_for, later], at(61))
+        .commit(vec![catch_up, later], at(61))
         .await
         .unwrap();
     for written in results {

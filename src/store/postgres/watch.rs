@@ -12,15 +12,13 @@ use sqlx::{
 };
 
 use super::address;
+use crate::store::sql::UNTOLD_WAIT;
 
 const CHANNEL: &str = "chatcron";
 
 /// Notifications that come this soon after one another are one: a busy database wakes nobody for
 /// each commit.
 const TOGETHER: Duration = Duration::from_millis(30);
-
-/// How long a wait lasts while nothing listens.
-const UNTOLD_WAIT: Duration = Duration::from_millis(500);
 
 const LOOK: &str = "SELECT 1";
 

@@ -134,8 +134,8 @@ struct Begun {
     late: Lateness,
 }
 
-/// Takes the lanes of runs that were written as they are with their first attempts under way.
-pub(super) async fn begin_runs_in(conn: &mut Conn, lanes: &[Taken]) -> Fallible<()> {
+/// Takes the lanes of runs that are stored as running already, and writes their first attempts.
+pub(super) async fn begin_runs(conn: &mut Conn, lanes: &[Taken]) -> Fallible<()> {
     write_rows(conn, TAKE_LANES, lanes).await?;
     write_rows(conn, BEGIN_ATTEMPTS, lanes).await
 }

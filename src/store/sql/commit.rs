@@ -9,6 +9,7 @@ use crate::{
 };
 
 use super::{
+    claim,
     connection::Conn,
     diagnostics::Notes,
     enqueue,
@@ -70,9 +71,9 @@ pub(super) async fn commit(
     }
     incidents::end_of_jobs(conn, &changes.removed, now).await?;
     lanes::release(conn, &changes.releases).await?;
-    let begun = begin::begin(conn, &mut changes, &mut ids, &mut results).await?;
+    let taken = begin::begin(conn, &mut changes, &mut ids, &mut results).await?;
     changes.write(conn).await?;
-    begun.write(conn).await?;
+    claim::begin_runs(conn, &taken).await?;
     signals.write(conn).await?;
     book.write(conn).await?;
     notes.write(conn).await?;

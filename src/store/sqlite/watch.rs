@@ -1,7 +1,7 @@
 //! Whether others have committed, told by the log file.
 //!
-//! A thread of its own looks at the file: waking that costs a fraction of what it costs to wake a
-//! task, and a worker is told all day.
+//! A thread looks at the file, not a task: a thread that wakes costs a fraction of what a timer of the
+//! runtime does, and an idle worker looks all day.
 
 use std::{
     io,
@@ -15,25 +15,26 @@ use tokio::sync::watch;
 
 /// How often the log file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often, where nothing was written for [`QUIET_AFTER`]: whoever comes back waits a little longer
-/// once, and a worker that has nothing to do all night does it for half the price.
+/// How often after [`QUIET_AFTER`] without a write: the next write is noticed up to 1 s late, and being
+/// idle costs half.
 const LOOK_EVERY_WHEN_QUIET: Duration = Duration::from_secs(1);
+/// After how long without a write the file counts as quiet.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 
 /// A thread that looks at a database's log file, as long as this is there.
 #[derive(Debug)]
-pub(super) struct Lookout {
+pub(super) struct Watch {
     changes: watch::Receiver<()>,
     /// Ends the thread when it is dropped.
     _stop: mpsc::Sender<()>,
 }
 
-impl Lookout {
+impl Watch {
     /// Begins to look.
     pub(super) fn begin(database: PathBuf) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let (told, changes) = watch::channel(());
-        let thread = thread::Builder::new().name("chatcron-lookout".to_owned());
+        let thread = thread::Builder::new().name("chatcron-watch".to_owned());
         // It ends by itself, soon after nobody is told any more.
         drop(thread.spawn(move || look(&database, &stopped, &told))?);
         Ok(Self {
@@ -71,7 +72,8 @@ fn look(database: &Path, stopped: &mpsc::Receiver<()>, told: &watch::Sender<()>)
     }
 }
 
-/// What the write-ahead log looks like from outside.
+/// What the write-ahead log looks like from outside. Two commits within one tick of the file system's
+/// clock may look alike; whoever waits asks for itself now and then, and finds those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LogFile {
     length: u64,

@@ -3,14 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
-    occurrence::Cause,
-    policy::{Decided, Effect},
+    policy::{Decided, Effect, goes_last},
     store::{BegunRun, ClaimedRun, JobCommit, StoredJob, Target, WorkerId},
 };
 
-/// What a worker begins by its decisions. What has begun is kept here until it is taken, whatever
-/// becomes of the rest of a batch.
-pub(in crate::worker) struct Beginnings {
+/// How many runs a worker may begin by its decisions, and those that have begun until they are taken;
+/// they are kept even where the rest of a batch fails.
+pub(in crate::worker) struct StartRoom {
     worker: WorkerId,
     inner: Mutex<Inner>,
 }
@@ -21,7 +20,7 @@ struct Inner {
     begun: Vec<ClaimedRun>,
 }
 
-impl Beginnings {
+impl StartRoom {
     pub(in crate::worker) fn new(worker: WorkerId, room: usize) -> Self {
         let inner = Inner {
             room,
@@ -34,8 +33,11 @@ impl Beginnings {
     }
 
     /// Has the commit begin what it starts, if there is room for all of that.
-    pub(super) fn offer(&self, commit: &mut JobCommit) {
-        let starts = commit.effects.iter().filter(|effect| is_current(effect));
+    pub(super) fn reserve(&self, commit: &mut JobCommit) {
+        let starts = commit
+            .effects
+            .iter()
+            .filter(|effect| begins_at_once(effect));
         let starts = starts.count();
         let is_kept = matches!(commit.target, Target::Keep { .. });
         if starts == 0 || !is_kept {
@@ -75,8 +77,8 @@ impl Beginnings {
     }
 }
 
-fn is_current(effect: &Effect) -> bool {
-    matches!(effect, Effect::Start { cause, .. } if *cause != Cause::CatchUp)
+fn begins_at_once(effect: &Effect) -> bool {
+    matches!(effect, Effect::Start { cause, .. } if !goes_last(*cause))
 }
 
 fn claimed(begun: &BegunRun, job: &Arc<StoredJob>) -> ClaimedRun {

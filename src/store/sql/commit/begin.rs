@@ -10,7 +10,7 @@ use crate::{
     store::{
         BegunRun, Conflict, WorkerId, Written,
         sql::{
-            claim::{self, Taken},
+            claim::Taken,
             connection::Conn,
             failure::Fallible,
             ids::{Ids, Kind},
@@ -36,22 +36,13 @@ WHERE EXISTS (SELECT 1 FROM lanes AS l WHERE l.session_key = x.id AND l.holder I
 
 /// A run that may begin in the commit that starts it.
 #[derive(Debug)]
-pub(super) struct Beginning {
+pub(super) struct BeginCandidate {
     /// Which item of the batch starts it.
     pub(super) item: usize,
     pub(super) worker: WorkerId,
     pub(super) now: i64,
     /// The run, without an epoch as yet.
     pub(super) run: BegunRun,
-}
-
-/// Lanes that are taken by the batch.
-pub(super) struct Begun(Vec<Taken>);
-
-impl Begun {
-    pub(super) async fn write(self, conn: &mut Conn) -> Fallible<()> {
-        claim::begin_runs_in(conn, &self.0).await
-    }
 }
 
 /// Takes the free ones among the lanes of new runs, before the runs are written. Lanes that the batch
@@ -61,26 +52,26 @@ pub(super) async fn begin(
     changes: &mut Changes,
     ids: &mut Ids,
     results: &mut [Result<Written, Conflict>],
-) -> Fallible<Begun> {
+) -> Fallible<Vec<Taken>> {
     let mut taken = Vec::new();
-    let beginnings = std::mem::take(&mut changes.beginnings);
-    if beginnings.is_empty() || conn.is_shared() {
-        return Ok(Begun(taken));
+    let candidates = std::mem::take(&mut changes.begin_candidates);
+    if candidates.is_empty() || conn.is_shared() {
+        return Ok(taken);
     }
-    let busy = busy_lanes(conn, changes, &beginnings).await?;
+    let busy = busy_lanes(conn, changes, &candidates).await?;
     let places: HashMap<i64, usize> = changes
         .new_runs
         .iter()
         .map(|run| run.run_id)
         .zip(0..)
         .collect();
-    for beginning in beginnings {
-        let Beginning {
+    for candidate in candidates {
+        let BeginCandidate {
             item,
             worker,
             now,
             mut run,
-        } = beginning;
+        } = candidate;
         let row = places
             .get(&run.run_id.0)
             .map(|place| &mut changes.new_runs[*place]);
@@ -104,16 +95,16 @@ pub(super) async fn begin(
         run.epoch = Epoch(epoch);
         written.begun.push(run);
     }
-    Ok(Begun(taken))
+    Ok(taken)
 }
 
 /// Lanes in which something else is, or is about to be.
 async fn busy_lanes(
     conn: &mut Conn,
     changes: &Changes,
-    beginnings: &[Beginning],
+    candidates: &[BeginCandidate],
 ) -> Fallible<HashSet<String>> {
-    let lanes: BTreeSet<&str> = beginnings.iter().map(|of| of.run.lane.as_str()).collect();
+    let lanes: BTreeSet<&str> = candidates.iter().map(|of| of.run.lane.as_str()).collect();
     let lanes: Vec<&str> = lanes.into_iter().collect();
     let rows = rows_for(conn, BUSY, &lanes).await?;
     let found = rows

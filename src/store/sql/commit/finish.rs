@@ -4,12 +4,13 @@ use jiff::Timestamp;
 
 use crate::{
     ids::{Epoch, OccurrenceId, RunId, SessionKey},
-    occurrence::{Cause, OccurrenceRef, Outcome},
+    occurrence::{OccurrenceRef, Outcome},
+    policy::goes_last,
     store::{AttemptFate, BegunRun, Conflict, sql::lanes::Release},
 };
 
 use super::{
-    begin::Beginning,
+    begin::BeginCandidate,
     draft::{Draft, Touched, TouchedRun},
     plan::Planned,
     tables::{AttemptChange, NewOccurrence, NewRun, OccurrenceChange, RunChange},
@@ -21,7 +22,7 @@ impl Draft<'_> {
         let mut decided = self.item.attempt_end.is_none();
         for (occurrence, touched) in std::mem::take(&mut self.touched) {
             if let Some(run) = &touched.run {
-                self.offer(run, &occurrence, &touched);
+                self.propose_begin(run, &occurrence, &touched);
                 let is_the_attempts = self
                     .item
                     .attempt_end
@@ -56,18 +57,19 @@ impl Draft<'_> {
         }
     }
 
-    /// Has a run begin with the commit that starts it, if that is wanted. One that is made up for goes
+    /// Has a run begin with the commit that starts it, if that is wanted. A catch-up goes
     /// after all others.
-    fn offer(&mut self, run: &TouchedRun, occurrence: &OccurrenceRef, touched: &Touched) {
+    fn propose_begin(&mut self, run: &TouchedRun, occurrence: &OccurrenceRef, touched: &Touched) {
         let due = run.new && run.due_at.is_some_and(|due| due <= self.now);
-        let is_current = due && run.cause != Cause::CatchUp && touched.ended.is_none();
-        let (Some(worker), Some(row), true) = (self.item.begin, &touched.new, is_current) else {
+        let begins_at_once = due && !goes_last(run.cause) && touched.ended.is_none();
+        let (Some(worker), Some(row), true) = (self.item.begin, &touched.new, begins_at_once)
+        else {
             return;
         };
         let Ok(nominal_at) = Timestamp::from_microsecond(row.nominal_at) else {
             return;
         };
-        self.change.beginnings.push(Beginning {
+        self.change.begin_candidates.push(BeginCandidate {
             item: self.index,
             worker,
             now: self.now,

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-use super::{begin::Beginning, load::JobRow};
+use super::{begin::BeginCandidate, load::JobRow};
 
 const DEFINITIONS: Statement = over_rows!(
     [digest text, definition text]
@@ -317,7 +317,7 @@ pub(super) struct Change {
     pub(super) stretch_ends: Vec<StretchEnd>,
     pub(super) stretches: Vec<NewStretch>,
     /// New runs that may begin at once.
-    pub(super) beginnings: Vec<Beginning>,
+    pub(super) begin_candidates: Vec<BeginCandidate>,
 }
 
 /// What a batch writes.
@@ -339,7 +339,7 @@ impl Change {
         self.removed.extend(other.removed);
         self.stretch_ends.extend(other.stretch_ends);
         self.stretches.extend(other.stretches);
-        self.beginnings.extend(other.beginnings);
+        self.begin_candidates.extend(other.begin_candidates);
     }
 
     /// The job's definition stays as it is; `present` is its row as it was.
