@@ -320,5 +320,6 @@ facts! {
         what_was_answered_is_there_after_reopening,
         two_handles_on_one_database_take_turns,
         readers_go_on_beside_a_busy_writer,
-        a_commit_of_another_handle_changes_the_token;
+        a_commit_of_another_handle_changes_the_token,
+        whoever_waits_is_told_what_another_handle_commits;
 }

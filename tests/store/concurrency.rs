@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use chatcron::{
@@ -141,4 +142,21 @@ pub(crate) async fn a_commit_of_another_handle_changes_the_token<D: Database>(da
         .await
         .unwrap();
     assert_ne!(bench.store.change_token().await.unwrap(), before);
+}
+
+pub(crate) async fn whoever_waits_is_told_what_another_handle_commits<D: Database>(database: &D) {
+    let bench = Bench::on(database).await;
+    let other = database.open().await;
+    let before = bench.store.change_token().await.unwrap();
+    let waiting = tokio::spawn(async move {
+        let long = Duration::from_secs(600);
+        tokio::time::timeout(Duration::from_secs(60), bench.store.await_change(long))
+            .await
+            .unwrap();
+        bench.store.change_token().await.unwrap()
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let words = inbound("1", "hello", None);
+    other.request_turn(words, at(1)).await.unwrap();
+    assert_ne!(waiting.await.unwrap(), before);
 }

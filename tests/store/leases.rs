@@ -286,24 +286,6 @@ async fn a_worker_with_older_zone_data_neither_claims_wall_time_jobs_nor_teaches
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_another_handle_commits_is_told_at_once() {
-    let (database, bench) = bench_or_skip!();
-    let other = database.open().await;
-    let before = bench.store.change_token().await.unwrap();
-    let waiting = tokio::spawn(async move {
-        let long = Duration::from_secs(600);
-        tokio::time::timeout(Duration::from_secs(60), bench.store.await_change(long))
-            .await
-            .unwrap();
-        bench.store.change_token().await.unwrap()
-    });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let words = inbound("1", "hello", None);
-    other.request_turn(words, at(1)).await.unwrap();
-    assert_ne!(waiting.await.unwrap(), before);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_works_is_told_before_the_database_is_opened() {
     let Some(server) = Cluster::shared() else {
         return;
