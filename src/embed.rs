@@ -75,13 +75,13 @@ struct Inner {
     /// How many turns have waited here, for their tokens.
     tokens: AtomicU64,
     at_work: Mutex<Option<AtWork>>,
-    /// Workers that their owners have dropped.
-    left: Mutex<Vec<Left>>,
+    /// Workers that were dropped or shut down and whose lease may still run; empty on SQLite.
+    dropped: Mutex<Vec<OwnWorker>>,
 }
 
-/// A worker that was dropped: what it held others take when its lease is over.
+/// A worker of this program: its id in the store, and what tells that it is gone.
 #[derive(Clone)]
-struct Left {
+struct OwnWorker {
     id: WorkerId,
     gone: CancellationToken,
 }
@@ -89,8 +89,7 @@ struct Left {
 /// The worker that runs, as far as handles need it.
 struct AtWork {
     handle: WorkerHandle,
-    id: WorkerId,
-    gone: CancellationToken,
+    worker: OwnWorker,
 }
 
 /// What a program says of itself, besides what its jobs file says.
@@ -218,20 +217,21 @@ impl Chatcron {
         at_work.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left(&self) -> MutexGuard<'_, Vec<Left>> {
-        let left = self.inner.left.lock();
-        left.unwrap_or_else(PoisonError::into_inner)
+    fn dropped(&self) -> MutexGuard<'_, Vec<OwnWorker>> {
+        let dropped = self.inner.dropped.lock();
+        dropped.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A token for a turn that waits here, and what ends with the worker that would hand it over.
     fn token(&self) -> Option<(String, CancellationToken)> {
         let at_work = self.at_work();
-        let at_work = at_work
-            .as_ref()
-            .filter(|at_work| !at_work.gone.is_cancelled())?;
+        let OwnWorker { id, gone } = &at_work.as_ref()?.worker;
+        if gone.is_cancelled() {
+            return None;
+        }
         let number = self.inner.tokens.fetch_add(1, Ordering::Relaxed);
-        let token = format!("{}:{number}", at_work.id.0);
-        Some((token, at_work.gone.clone()))
+        let token = format!("{}:{number}", id.0);
+        Some((token, gone.clone()))
     }
 
     /// Closes the database: what was asked for is written first, and whatever is asked for later

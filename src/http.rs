@@ -1,7 +1,7 @@
 //! The HTTP API: what the commands do, for gateways in other languages.
 //!
-//! Handlers read the store and ask the worker's own doors to change something; shapes are those of
-//! `--json` (`src/view.rs`). The OpenAPI document is made from the handlers.
+//! Handlers read the store, and change jobs as the worker itself does; shapes are those of `--json`
+//! (`src/view.rs`). The OpenAPI document is made from the handlers.
 
 #![allow(unused_qualifications, reason = "utoipa's macros write them")]
 
@@ -28,15 +28,13 @@ mod turns;
 use std::sync::Arc;
 
 use axum::{Router, http::StatusCode, middleware, response::IntoResponse};
-use tokio::{net::TcpListener, sync::watch};
-use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
 
+// What every handler is given.
+use crate::worker::WorkerContext as Api;
 use crate::{
-    clock::Clock,
     ids::JobId,
-    store::Store,
-    worker::{Control, Doors, Events, JobChange, Journal, Services, WorkerHandle},
+    worker::{Control, JobChange, Services},
 };
 
 pub use access::{Access, AccessError, TOKEN_MIN, TOKEN_VARIABLE};
@@ -49,44 +47,7 @@ pub use serving::{Listen, ServeError};
 use limits::Places;
 use problem::{Kind, Problem};
 
-/// What the API is about.
-#[derive(Clone)]
-pub struct Api {
-    /// Where everything is.
-    pub store: Arc<dyn Store>,
-    /// What time it is.
-    pub clock: Arc<dyn Clock>,
-    /// The chats and agents that are in force.
-    pub services: watch::Receiver<Arc<Services>>,
-    /// Where decisions are written down with their inputs, if anywhere.
-    pub journal: Option<Arc<Journal>>,
-    /// The way to the worker, which looks at once at what was written.
-    pub worker: WorkerHandle,
-    /// What happens, as the worker tells it.
-    pub events: Events,
-    /// What the store is; part of every key.
-    pub store_id: Arc<str>,
-    /// What keeps the worker from working.
-    pub trouble: watch::Receiver<Option<String>>,
-    /// Cancelled when the worker begins nothing more.
-    pub draining: CancellationToken,
-}
-
 impl Api {
-    fn of(doors: Doors) -> Self {
-        Self {
-            store: doors.store,
-            clock: doors.clock,
-            services: doors.services,
-            journal: doors.journal,
-            worker: doors.worker,
-            events: doors.events,
-            store_id: doors.store_id,
-            trouble: doors.trouble,
-            draining: doors.draining,
-        }
-    }
-
     fn now(&self) -> jiff::Timestamp {
         self.clock.now()
     }
@@ -108,14 +69,6 @@ impl Api {
             journal: self.journal.as_deref(),
         }
     }
-}
-
-/// Serves the API until it is asked to stop.
-async fn serve(listener: TcpListener, api: Api, access: Access, stop: CancellationToken) {
-    let clock = api.clock.clone();
-    let upkeep = figures::keep_up(clock.as_ref(), &stop);
-    let serving = listen::serve(listener, app(api, access), stop.clone());
-    tokio::join!(serving, upkeep);
 }
 
 fn app(api: Api, access: Access) -> Router {

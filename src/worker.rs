@@ -7,10 +7,10 @@
 mod absorb;
 mod apply;
 mod change;
+#[cfg(feature = "http-api")]
+mod context;
 mod control;
 mod dispatch;
-#[cfg(feature = "http-api")]
-mod doors;
 mod events;
 mod execute;
 mod guard;
@@ -51,9 +51,9 @@ pub use apply::{JobsChange, JobsCopy, apply_copy};
 #[cfg(feature = "testing")]
 pub use apply::{OtherFiles, apply_jobs};
 pub use change::{Applied, Change, ChangeError, Decider};
-pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
 #[cfg(feature = "http-api")]
-pub(crate) use doors::Doors;
+pub(crate) use context::WorkerContext;
+pub use control::{BackfillError, Control, JobError, PastSlot, Stretch};
 pub use events::{Event, EventReader, Events, Happened, JobChange, Missed};
 pub use guard::clock_doubt;
 pub use housekeeping::HousekeepingError;

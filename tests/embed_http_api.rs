@@ -84,7 +84,7 @@ async fn two_gateways_of_one_process_serve_beside_each_other_and_dropping_one_fr
     let mut worker = first.start().await.unwrap();
     let mut other = second.start().await.unwrap();
     let own = TcpListener::bind(SocketAddr::from(LOOPBACK)).await.unwrap();
-    let address = worker.serve(Listen::with_listener(own)).await.unwrap();
+    let address = worker.serve(Listen::from_listener(own)).await.unwrap();
     let others = other.serve(Listen::on(LOOPBACK)).await.unwrap();
     for address in [address, others] {
         for path in ["GET /readyz", "GET /metrics"] {

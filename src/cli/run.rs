@@ -249,8 +249,8 @@ async fn work(start: Start<'_>, store: Arc<dyn Store>) -> Result<Exit, Failure> 
         .await
         .map_err(failed)?;
     let (handle, requests) = WorkerHandle::new();
-    let doors = worker.doors(handle.clone(), stop.drain.clone());
-    let serving = listen::Serving::begin(bound, doors);
+    let context = worker.context(handle.clone(), stop.drain.clone());
+    let serving = listen::Serving::begin(bound, context);
     plan::tell_start(place, file);
     plan::tell_change(file, &change);
     service_manager::is_ready("running");

@@ -217,7 +217,7 @@ impl Builder {
                 runners: Arc::default(),
                 tokens: AtomicU64::new(0),
                 at_work: Mutex::new(None),
-                left: Mutex::default(),
+                dropped: Mutex::default(),
             }),
         })
     }

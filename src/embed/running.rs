@@ -17,13 +17,14 @@ use crate::{
     },
 };
 
-use super::{AtWork, Chatcron, Left, ReloadError, Setup, StartError};
+use super::{AtWork, Chatcron, OwnWorker, ReloadError, Setup, StartError};
 
 /// How often, and how soon, the lock is tried again that somebody holds for an instant: a command
 /// such as `chatcron say`, or a worker of this program that was dropped just now.
 const LOCK_TRIES: u32 = 25;
 const LOCK_AGAIN: Duration = Duration::from_millis(200);
-/// How long a worker that was dropped may take to be gone; others wait for the end of its lease.
+/// How long the next start waits until a dropped worker is gone; after that it waits for the end of
+/// its lease.
 const GONE_WAIT: Duration = Duration::from_secs(5);
 
 /// Why a worker has ended.
@@ -50,17 +51,22 @@ pub struct RunningWorker {
     task: JoinHandle<Ended>,
     change: JobsChange,
     trouble: watch::Receiver<Option<String>>,
-    left: Left,
+    worker: OwnWorker,
+    /// Whether its work is held by a lease, which runs on when it is dropped.
+    has_lease: bool,
     #[cfg(feature = "http-api")]
-    doors: crate::worker::Doors,
-    /// What serves others while it runs.
+    context: crate::worker::WorkerContext,
+    /// Servers beside the worker; they end with it.
     beside: JoinSet<()>,
 }
 
 impl Drop for RunningWorker {
     fn drop(&mut self) {
         self.task.abort();
-        self.chatcron.left().push(self.left.clone());
+        // Listed after a shutdown too: a worker whose store failed could not end its lease.
+        if self.has_lease {
+            self.chatcron.dropped().push(self.worker.clone());
+        }
     }
 }
 
@@ -90,8 +96,9 @@ impl Chatcron {
         if let Some(by) = clock_doubt(&*store, clock.now()).await? {
             return Err(StartError::ClockDoubted { by });
         }
-        if lock.is_shared() {
-            self.end_left().await?;
+        let has_lease = lock.is_shared();
+        if has_lease {
+            self.end_dropped().await?;
         }
         let setup = self.setup().await;
         for what in &setup.left_out {
@@ -110,17 +117,16 @@ impl Chatcron {
         let (handle, requests) = WorkerHandle::new();
         let stop = Stop::default();
         let gone = CancellationToken::new();
-        let left = Left {
+        let own = OwnWorker {
             id: worker.id(),
             gone: gone.clone(),
         };
         *self.at_work() = Some(AtWork {
             handle: handle.clone(),
-            id: worker.id(),
-            gone: gone.clone(),
+            worker: own.clone(),
         });
         #[cfg(feature = "http-api")]
-        let doors = worker.doors(handle.clone(), stop.drain.clone());
+        let context = worker.context(handle.clone(), stop.drain.clone());
         // What does not stop when asked is given the rest of the time.
         let grace = self.inner.grace.mul_f64(0.8);
         let asked = stop.clone();
@@ -144,18 +150,19 @@ impl Chatcron {
             task,
             change,
             trouble,
-            left,
+            worker: own,
+            has_lease,
             #[cfg(feature = "http-api")]
-            doors,
+            context,
             beside: JoinSet::new(),
         })
     }
 
     /// Ends the leases of this program's own workers that were dropped: the one that begins takes
     /// over from them at once.
-    async fn end_left(&self) -> Result<(), StartError> {
-        let left = std::mem::take(&mut *self.left());
-        for worker in left {
+    async fn end_dropped(&self) -> Result<(), StartError> {
+        let dropped = std::mem::take(&mut *self.dropped());
+        for worker in dropped {
             // It is aborted, and gone when it next waits for something.
             let gone = tokio::time::timeout(GONE_WAIT, worker.gone.cancelled()).await;
             if gone.is_ok() {
@@ -224,20 +231,21 @@ impl RunningWorker {
         }
     }
 
-    /// Has something served beside the worker, which ends when the worker is gone; whether the worker
-    /// is there still.
+    /// Spawns a task that serves others while the worker runs; it is given the token that is
+    /// cancelled when the worker is gone. Returns `false`, and spawns nothing, where it is gone
+    /// already.
     #[cfg(feature = "http-api")]
-    pub(crate) fn beside<F>(
+    pub(crate) fn serve_beside<F>(
         &mut self,
-        serve: impl FnOnce(crate::worker::Doors, CancellationToken) -> F,
+        serve: impl FnOnce(crate::worker::WorkerContext, CancellationToken) -> F,
     ) -> bool
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let gone = self.left.gone.clone();
+        let gone = self.worker.gone.clone();
         let is_there = !gone.is_cancelled();
         if is_there {
-            self.beside.spawn(serve(self.doors.clone(), gone));
+            self.beside.spawn(serve(self.context.clone(), gone));
         }
         is_there
     }

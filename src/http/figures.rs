@@ -21,29 +21,20 @@ use super::{
 /// How often what was measured is put in its buckets, where nobody asks for it.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// The figures of this process, of all workers in it.
-#[derive(Default)]
-pub(super) struct Figures {
-    /// None where the program counts by a recorder of its own. Held while gauges are set and shown,
-    /// which are of the database that is asked about.
-    recorder: Option<Mutex<PrometheusHandle>>,
-}
+static RECORDER: OnceLock<Option<Mutex<PrometheusHandle>>> = OnceLock::new();
 
-/// The figures of this process. What is counted before the first call is not in them.
-pub(super) fn shared() -> &'static Figures {
-    static SHARED: OnceLock<Figures> = OnceLock::new();
-    SHARED.get_or_init(|| match recorder() {
-        Ok(recorder) => Figures {
-            recorder: Some(Mutex::new(recorder)),
-        },
+/// Installs the recorder of this process, once; what was counted before is not shown.
+pub(super) fn install() {
+    RECORDER.get_or_init(|| match new_recorder() {
+        Ok(recorder) => Some(Mutex::new(recorder)),
         Err(error) => {
             tracing::warn!(%error, "`/metrics` has nothing to show");
-            Figures::default()
+            None
         }
-    })
+    });
 }
 
-fn recorder() -> Result<PrometheusHandle, BuildError> {
+fn new_recorder() -> Result<PrometheusHandle, BuildError> {
     let mut builder = PrometheusBuilder::new();
     for (name, buckets) in measure::BUCKETS {
         builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
@@ -53,11 +44,11 @@ fn recorder() -> Result<PrometheusHandle, BuildError> {
     Ok(handle)
 }
 
-impl Figures {
-    fn lock(&self) -> Option<MutexGuard<'_, PrometheusHandle>> {
-        let recorder = self.recorder.as_ref()?;
-        Some(recorder.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// The recorder of this process; `None` where the program has installed its own. The lock is held
+/// while gauges are set and shown, because each database has its own.
+fn recorder() -> Option<MutexGuard<'static, PrometheusHandle>> {
+    let recorder = RECORDER.get()?.as_ref()?;
+    Some(recorder.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Puts what was measured in its buckets, so that it does not pile up where nobody asks for it.
@@ -66,7 +57,7 @@ pub(super) async fn keep_up(clock: &dyn Clock, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = clock.sleep(UPKEEP) => {
-                if let Some(recorder) = shared().lock() {
+                if let Some(recorder) = recorder() {
                     recorder.run_upkeep();
                 }
             }
@@ -83,12 +74,13 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     responses(
         (status = 200, description = "Figures in the text format of Prometheus",
         body = String, content_type = "text/plain"),
-        (status = 503, description = "The program counts by a recorder of its own"),
+        (status = 503, description = "It cannot be done at the moment, or the program counts by a \
+            recorder of its own"),
     ))]
 async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Problem> {
     let counts = api.store.open_parts().await?;
     let next = api.store.next_wake().await?;
-    let recorder = shared().lock().ok_or_else(|| {
+    let recorder = recorder().ok_or_else(|| {
         Kind::Unavailable
             .because("the program that chatcron is a part of counts by a recorder of its own")
             .help("ask that program for its figures")

@@ -5,11 +5,12 @@ use std::{io, net::SocketAddr};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{embed::RunningWorker, secret::SecretString, worker::Doors};
+use crate::{embed::RunningWorker, secret::SecretString};
 
-use super::{Access, AccessError, Api, TOKEN_MIN, figures, serve};
+use super::{Access, AccessError, Api, TOKEN_MIN, app, figures, listen};
 
-/// Where the HTTP API shall be, and who may ask.
+/// Where the HTTP API listens, and which token requests need. Without a token any program of this
+/// machine may ask, and only a loopback address is accepted.
 pub struct Listen {
     place: Place,
     token: Option<SecretString>,
@@ -24,22 +25,22 @@ enum Place {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Anybody could use it from elsewhere.
+    /// Other machines could use it without a token, or with one that is too short or empty.
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The address cannot be taken.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// Which.
+        /// The address that was asked for.
         address: SocketAddr,
-        /// Why.
+        /// What the system said.
         #[source]
         source: io::Error,
     },
     /// The listener that was given has no address.
     #[error("the listener cannot be used: {source}")]
     Listener {
-        /// Why.
+        /// What the system said.
         #[source]
         source: io::Error,
     },
@@ -49,7 +50,8 @@ pub enum ServeError {
 }
 
 impl Listen {
-    /// On this address; with port 0 on one that is free.
+    /// Listens on this address; with port 0 the system chooses a free one, which
+    /// [`RunningWorker::serve`] returns.
     pub fn on(address: impl Into<SocketAddr>) -> Self {
         Self {
             place: Place::Address(address.into()),
@@ -57,8 +59,8 @@ impl Listen {
         }
     }
 
-    /// On a listener of the program's own.
-    pub fn with_listener(listener: TcpListener) -> Self {
+    /// Takes over a listener of the program's own, which is bound already.
+    pub fn from_listener(listener: TcpListener) -> Self {
         Self {
             place: Place::Listener(listener),
             token: None,
@@ -112,7 +114,7 @@ impl Listen {
                 .await
                 .map_err(|source| ServeError::Bind { address, source })?,
         };
-        figures::shared();
+        figures::install();
         Ok(Bound {
             address: address_of(&listener).unwrap_or(address),
             listener,
@@ -134,21 +136,29 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Serves the API of a worker until it is asked to stop. Where it is, is told at once.
+    /// Logs the address, and returns what serves the API until `stop` is cancelled.
     pub(crate) fn serve(
         self,
-        doors: Doors,
+        api: Api,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         tracing::info!(address = %self.address, "the HTTP API is there");
-        serve(self.listener, Api::of(doors), self.access, stop)
+        serve(self.listener, api, self.access, stop)
     }
+}
+
+/// Serves the API until it is asked to stop.
+async fn serve(listener: TcpListener, api: Api, access: Access, stop: CancellationToken) {
+    let clock = api.clock.clone();
+    let upkeep = figures::keep_up(clock.as_ref(), &stop);
+    let serving = listen::serve(listener, app(api, access), stop.clone());
+    tokio::join!(serving, upkeep);
 }
 
 impl RunningWorker {
     /// Serves the HTTP API beside this worker, and returns where it is. It ends with the worker:
     /// [`RunningWorker::shutdown`] lets requests under way be answered, and dropping the worker ends
-    /// it at once.
+    /// it at once. It may be called again for another address.
     ///
     /// # Errors
     /// [`ServeError`] where the address cannot be taken, may not be without a token, or the worker
@@ -156,7 +166,7 @@ impl RunningWorker {
     pub async fn serve(&mut self, listen: Listen) -> Result<SocketAddr, ServeError> {
         let bound = listen.bind().await?;
         let address = bound.address;
-        let is_served = self.beside(|doors, gone| bound.serve(doors, gone));
+        let is_served = self.serve_beside(|api, gone| bound.serve(api, gone));
         is_served.then_some(address).ok_or(ServeError::WorkerEnded)
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     directory::SecretSource,
     http::{AccessError, Bound, Listen, ServeError, TOKEN_MIN, TOKEN_VARIABLE},
     secret::{self, SecretError},
-    worker::Doors,
+    worker::WorkerContext,
 };
 
 /// Where the API shall be, and who may ask; it says what is missing before anything else is done.
@@ -75,11 +75,11 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Serves it beside a worker.
-    pub(super) fn begin(bound: Option<Bound>, doors: Doors) -> Self {
+    pub(super) fn begin(bound: Option<Bound>, context: WorkerContext) -> Self {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         if let Some(bound) = bound {
-            tasks.spawn(bound.serve(doors, stop.clone()));
+            tasks.spawn(bound.serve(context, stop.clone()));
         }
         Self { tasks, stop }
     }
