@@ -59,9 +59,12 @@ fn failure(error: &ServeError) -> Failure {
             Exit::Usage,
             format!("set {TOKEN_VARIABLE} to a long random text"),
         ),
-        ServeError::Bind { .. } | ServeError::Listener { .. } | ServeError::WorkerEnded => {
+        ServeError::Bind { .. } => {
             let help = String::from("name an address that is free");
             return Failure::new(Exit::CannotRead, error.to_string()).help(help);
+        }
+        ServeError::Listener { .. } | ServeError::WorkerEnded => {
+            return Failure::new(Exit::CannotRead, error.to_string());
         }
     };
     Failure::new(exit, format!("--listen: {error}")).help(help)
