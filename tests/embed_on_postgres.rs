@@ -1,5 +1,5 @@
-//! The library's own interface once more, on databases of a PostgreSQL server: the same files, whose
-//! place (`tests/embed/place.rs`) sees by the name of this binary where it is.
+//! The tests of `embed.rs` and `embed_turns.rs` once more, on databases of a PostgreSQL server:
+//! `tests/embed/place.rs` chooses the database by the name of this binary.
 #![cfg(feature = "postgres")]
 #![allow(
     clippy::duplicate_mod,

@@ -223,8 +223,8 @@ impl Sessions<'_> {
     }
 
     /// Begins a turn that the caller runs itself: waits for the chat's lane, and holds it until the
-    /// [`Turn`] has its end. Dropping the wait gives the turn up. The person's
-    /// words are in the history when this returns.
+    /// [`Turn`] has its end. Dropping the wait gives the turn up. The person's words are in the
+    /// history when this returns.
     ///
     /// # Errors
     /// [`TurnError::NoWorker`] where no worker of this program runs, and

@@ -66,7 +66,7 @@ impl TurnRows {
     async fn news(&self, told: &mut EventReader) {
         loop {
             match told.next().await {
-                Some(Ok(event)) if self.is_meant_by(&event.what) => return,
+                Some(Ok(event)) if self.is_told_by(&event.what) => return,
                 Some(Ok(_)) => {}
                 // It may be among those that were missed.
                 Some(Err(_)) => return,
@@ -75,8 +75,9 @@ impl TurnRows {
         }
     }
 
-    /// Whether an event is about the turn or may be about one of its messages in its chat.
-    fn is_meant_by(&self, what: &Happened) -> bool {
+    /// Whether an event is the turn's end, or may be the end of one of its messages: a delivery in its
+    /// chat that is no run's.
+    fn is_told_by(&self, what: &Happened) -> bool {
         let ended = matches!(what, Happened::TurnFinished { turn_id, .. }
             if *turn_id == self.turn.turn_id);
         let delivered = matches!(what, Happened::Delivered { session_key, run_id: None, .. }

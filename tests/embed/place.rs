@@ -162,7 +162,8 @@ pub(crate) fn chat(name: &str, address: &str) -> Chat {
 }
 
 impl Place {
-    /// An empty database: a file, or one of a server in the test binary that is named for it.
+    /// An empty database: a file, or one of a server in the test binary that is named for it. Where
+    /// the machine has no server, that binary has files too.
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = format!("sqlite:{}", folder.path().join("chatcron.db").display());
