@@ -100,6 +100,23 @@ async fn open_incidents(world: &World) -> Vec<IncidentRow> {
 }
 
 #[tokio::test]
+async fn what_the_class_of_a_failure_says_is_not_said_again() {
+    let channel = TestChannel::keyed();
+    let agent = TestAgent::scripted(|_| panic!("a bug of the agent's"));
+    let world = world(&job("deliver = \"me\""), &agent, &channel).await;
+    let mut worker = world.start().await;
+    for _ in 0..2 {
+        world.clock.advance(SignedDuration::from_mins(10));
+        worker.until_quiet().await.unwrap();
+    }
+    let told = world.transcript("me").await;
+    assert!(
+        told[0].contains("Last failure (panicked): the agent's code panicked\n"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_hundred_failures_in_an_hour_are_one_alert_and_one_recovery_in_the_chats_history() {
     let (mood, channel) = (Mood::failing(), TestChannel::keyed());
     let jobs = job("deliver = \"me\"").replace("10m", "36s");

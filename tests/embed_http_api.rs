@@ -124,6 +124,15 @@ async fn an_address_that_other_machines_reach_needs_a_token() {
         ),
         "{short}"
     );
+    let unsendable = Listen::on(LOOPBACK).with_token("m\u{fc}sli-m\u{fc}sli-m\u{fc}sli");
+    let unsendable = worker.serve(unsendable).await.unwrap_err();
+    assert!(
+        matches!(
+            unsendable,
+            ServeError::Access(AccessError::UnsendableToken { found: 'ü' })
+        ),
+        "{unsendable}"
+    );
     let taken = TcpListener::bind(SocketAddr::from(LOOPBACK)).await.unwrap();
     let there = Listen::on(taken.local_addr().unwrap());
     let refused = worker.serve(there).await.unwrap_err();

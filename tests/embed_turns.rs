@@ -391,6 +391,26 @@ async fn dropping_the_worker_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_lets_go_of_its_turn_when_the_worker_stops_gets_it_handed_back() {
+    let place = Place::new().await;
+    let grace = Duration::from_secs(1);
+    let chatcron = place.builder().shutdown_grace(grace).build().await.unwrap();
+    let worker = chatcron.start().await.unwrap();
+    let sessions = chatcron.sessions();
+    let message = UserMessage::new("Are you there?").with_message_id("in-9");
+    let turn = sessions.begin_turn("me", message).await.unwrap();
+    let turn_id = turn.id();
+    let program = tokio::spawn(async move {
+        turn.over().cancelled().await;
+        drop(turn);
+    });
+    worker.shutdown().await;
+    program.await.unwrap();
+    let row = chatcron.transcripts().turn(turn_id).await.unwrap().unwrap();
+    assert_eq!((row.state.as_str(), row.error), ("waiting", None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shutdown_returns_within_its_grace_though_an_agent_ignores_it() {
     let place = Place::new().await;
     let grace = Duration::from_secs(2);

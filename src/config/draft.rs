@@ -13,7 +13,7 @@ use super::{Level, Problem, parse_beside};
 /// such a file is.
 ///
 /// ```
-/// use chatcron::{config::JobDraft, directory::Directory};
+/// use chatcron::{JobDraft, directory::Directory};
 ///
 /// let draft = JobDraft::new("budget")
 ///     .set("cron", "0 8 * * 1")

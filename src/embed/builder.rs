@@ -78,7 +78,7 @@ impl Builder {
         self.agent_with(name, agent, [])
     }
 
-    /// An agent of the program's own that is offered tools; see [`crate::agent::Toolbox`].
+    /// An agent of the program's own that is offered tools; see [`Toolbox`](crate::Toolbox).
     #[must_use]
     pub fn agent_with(
         mut self,

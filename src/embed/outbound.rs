@@ -55,7 +55,7 @@ pub enum To {
 /// A message of a program's own.
 ///
 /// ```
-/// use chatcron::embed::{OutboundMessage, OwnOrigin};
+/// use chatcron::{OutboundMessage, OwnOrigin};
 ///
 /// let now = "2026-12-01T08:00:00Z".parse()?;
 /// let message = OutboundMessage::to_chat("order-4711-shipped", "me", "It is on its way.", now)

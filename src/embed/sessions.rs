@@ -20,7 +20,7 @@ use super::{Chatcron, UnknownChat};
 /// A message that a person has sent into a chat.
 ///
 /// ```
-/// use chatcron::embed::UserMessage;
+/// use chatcron::UserMessage;
 ///
 /// let message = UserMessage::new("What is due today?")
 ///     .with_message_id("1234")

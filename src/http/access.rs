@@ -43,13 +43,16 @@ pub const TOKEN_MIN: usize = 16;
 )]
 pub enum AccessError {
     /// Other machines could reach it, and anybody could use it.
-    #[error("{address} is not a loopback address, and there is no token")]
+    #[error("{address} is not a loopback address, and there is no token: other machines need one")]
     NoToken {
         /// Where it was asked to be.
         address: SocketAddr,
     },
     /// Other machines could reach it, and guess the token.
-    #[error("{address} is not a loopback address, and the token has {found} bytes")]
+    #[error(
+        "{address} is not a loopback address, and the token has {found} bytes: it needs {TOKEN_MIN} \
+         or more"
+    )]
     ShortToken {
         /// Where it was asked to be.
         address: SocketAddr,
@@ -59,6 +62,12 @@ pub enum AccessError {
     /// The token is there and says nothing.
     #[error("the token is empty")]
     EmptyToken,
+    /// No request could carry the token.
+    #[error("the token has {found:?}: a header carries letters, digits and signs of ASCII alone")]
+    UnsendableToken {
+        /// The first character that no header carries.
+        found: char,
+    },
 }
 
 /// Who may ask.
@@ -80,6 +89,9 @@ impl Access {
         let token = token.map(|token| token.expose_secret().trim());
         match token {
             Some("") => Err(AccessError::EmptyToken),
+            Some(token) if let Some(found) = token.chars().find(is_unsendable) => {
+                Err(AccessError::UnsendableToken { found })
+            }
             Some(token) if is_short(token) && !is_loopback => Err(AccessError::ShortToken {
                 address,
                 found: token.len(),
@@ -103,6 +115,11 @@ impl Access {
             None => comes_from_no_page(headers, target),
         }
     }
+}
+
+/// Whether no header carries the character as it is.
+fn is_unsendable(character: &char) -> bool {
+    !character.is_ascii_graphic() && *character != ' '
 }
 
 fn is_short(token: &str) -> bool {

@@ -296,6 +296,10 @@ pub(super) async fn lend(
     if !runners.hand_over(token, lent) {
         return failed("interrupted: the program that ran it is gone");
     }
+    let requeued = || TurnEnd {
+        result: TurnResult::Requeued,
+        ..blank(turn)
+    };
     let limit = Duration::try_from(call.services.turn_timeout).unwrap_or(Duration::ZERO);
     tokio::select! {
         biased;
@@ -303,13 +307,12 @@ pub(super) async fn lend(
             Ok(LentEnd::Reply(reply)) => answered_turn(call, turn, &asked, &tools, reply),
             Ok(LentEnd::Shown(reply, parts)) => shown_turn(call, turn, &asked, reply, parts),
             Ok(LentEnd::Failed(error)) => failed(&error),
+            // The program was told that it holds the lane no longer, and has let go of it.
+            Err(_dropped) if cancel.is_cancelled() => requeued(),
             Err(_dropped) => failed("the program that ran it has given it up"),
         },
         () = call.clock.sleep(limit) => failed("the program that ran it took too long"),
-        () = cancel.cancelled() => TurnEnd {
-            result: TurnResult::Requeued,
-            ..blank(turn)
-        },
+        () = cancel.cancelled() => requeued(),
     }
 }
 

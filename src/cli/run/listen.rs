@@ -55,7 +55,7 @@ fn failure(error: &ServeError) -> Failure {
                  127.0.0.1"
             ),
         ),
-        ServeError::Access(AccessError::EmptyToken) => (
+        ServeError::Access(AccessError::EmptyToken | AccessError::UnsendableToken { .. }) => (
             Exit::Usage,
             format!("set {TOKEN_VARIABLE} to a long random text"),
         ),

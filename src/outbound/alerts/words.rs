@@ -32,8 +32,11 @@ pub(super) fn alert(
             title(job)
         ),
     };
-    text.push_str(&format!(".\n{}", class(row.cause)));
-    if let Some(error) = failure.error.map(short).filter(|error| !error.is_empty()) {
+    let class = class(row.cause);
+    text.push_str(&format!(".\n{class}"));
+    // What the class says already is not said again.
+    let error = failure.error.map(short);
+    if let Some(error) = error.filter(|error| !error.is_empty() && !class.ends_with(error)) {
         text.push_str(&format!(": {error}"));
     }
     text.push('\n');
