@@ -174,6 +174,14 @@ async fn what_is_missing_is_told_before_anything_runs() {
         matches!(lonely, BuildError::Unregistered { .. }),
         "{lonely}"
     );
+    let twice = place.builder().chat(place::chat("me", "2"));
+    let twice = twice.build().await.err().unwrap();
+    let words = "the chat `me` is given twice; give each a name of its own";
+    assert_eq!(twice.to_string(), words);
+    let nowhere = place.builder().timezone("Europe/Pariss");
+    let nowhere = nowhere.build().await.err().unwrap();
+    assert!(matches!(nowhere, BuildError::TimeZone { .. }), "{nowhere}");
+    assert!(nowhere.to_string().contains("Europe/Paris"), "{nowhere}");
 }
 
 fn daily(id: &str) -> JobDraft {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
@@ -18,6 +19,7 @@ use crate::{
     directory::{AgentConfig, AgentKind, ChannelConfig, Chat, Permission, ReplayMode},
     ids::{AgentName, ChannelName},
     job::Job,
+    schedule::zone::zone_fingerprint,
     store::sqlite::OpenMode,
     wiring::{self, Database, Registered, Terminal, jobs_file},
     worker::{Events, Services},
@@ -153,39 +155,14 @@ impl Builder {
     /// # Errors
     /// [`BuildError`] says what is missing or wrong. A job of the file that is wrong is no error:
     /// it is left out, and [`Chatcron::problems`] says why.
-    pub async fn build(self) -> Result<Chatcron, BuildError> {
+    pub async fn build(mut self) -> Result<Chatcron, BuildError> {
         let url = self.database.as_deref().ok_or(BuildError::NoDatabase)?;
         let folder = self.file.as_deref().map(jobs_file::folder);
         let folder = folder.unwrap_or_else(|| PathBuf::from("."));
         let database = Database::of_url(url, &folder);
         let database = database.map_err(|source| BuildError::Database { source })?;
+        let (given, registered) = self.read()?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let mut given = Given {
-            jobs: self.jobs,
-            max_concurrent: self.max_concurrent,
-            turn_timeout: self.turn_timeout,
-            ..Given::default()
-        };
-        given.directory.timezone = self.timezone;
-        let mut registered = Registered {
-            webhook: self.webhook,
-            ..Registered::default()
-        };
-        for (name, agent, permissions) in self.agents {
-            let name = AgentName::new(name)?;
-            let config = agent_config(permissions);
-            given.directory.agents.insert(name.clone(), config);
-            registered.agents.insert(name, agent);
-        }
-        for (name, channel) in self.channels {
-            let name = ChannelName::new(name)?;
-            let config = ChannelConfig::Console { log: None };
-            given.directory.channels.insert(name.clone(), config);
-            registered.channels.insert(name, channel);
-        }
-        for chat in self.chats {
-            given.directory.chats.insert(chat.name.clone(), chat);
-        }
         let source = match &self.file {
             Some(file) => jobs_file::source(file),
             None => NO_FILE.to_owned(),
@@ -221,6 +198,54 @@ impl Builder {
             }),
         })
     }
+}
+
+impl Builder {
+    /// What the program gives, by name, each once.
+    fn read(&mut self) -> Result<(Given, Registered), BuildError> {
+        let mut given = Given {
+            jobs: mem::take(&mut self.jobs),
+            max_concurrent: self.max_concurrent,
+            turn_timeout: self.turn_timeout,
+            ..Given::default()
+        };
+        if let Some(zone) = &self.timezone {
+            zone_fingerprint(zone).map_err(|source| BuildError::TimeZone { source })?;
+        }
+        given.directory.timezone = self.timezone.take();
+        let mut registered = Registered {
+            webhook: self.webhook.take(),
+            ..Registered::default()
+        };
+        for (name, agent, permissions) in mem::take(&mut self.agents) {
+            let name = AgentName::new(name)?;
+            let config = agent_config(permissions);
+            let before = given.directory.agents.insert(name.clone(), config);
+            once("agent", name.as_str(), before)?;
+            registered.agents.insert(name, agent);
+        }
+        for (name, channel) in mem::take(&mut self.channels) {
+            let name = ChannelName::new(name)?;
+            let config = ChannelConfig::Console { log: None };
+            let before = given.directory.channels.insert(name.clone(), config);
+            once("channel", name.as_str(), before)?;
+            registered.channels.insert(name, channel);
+        }
+        for chat in mem::take(&mut self.chats) {
+            let name = chat.name.clone();
+            let before = given.directory.chats.insert(name.clone(), chat);
+            once("chat", name.as_str(), before)?;
+        }
+        Ok((given, registered))
+    }
+}
+
+/// Nothing has the name already.
+fn once<T>(what: &'static str, name: &str, before: Option<T>) -> Result<(), BuildError> {
+    before.map_or(Ok(()), |_| {
+        let name = name.to_owned();
+        Err(BuildError::Twice { what, name })
+    })
 }
 
 /// What is known of an agent that the program brings: what it may do.

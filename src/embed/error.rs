@@ -3,6 +3,7 @@
 use crate::{
     config::Problem,
     ids::InvalidName,
+    schedule::ScheduleError,
     store::StoreError,
     wiring::{DatabaseUrlError, UnreadableFile},
     worker::ApplyError,
@@ -37,6 +38,21 @@ pub enum BuildError {
     NotToml {
         /// What is wrong in it.
         problems: Vec<Problem>,
+    },
+    /// An agent, a channel or a chat is given twice under one name.
+    #[error("the {what} `{name}` is given twice; give each a name of its own")]
+    Twice {
+        /// What it is: `agent`, `channel` or `chat`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The zone of `timezone` is not known.
+    #[error("the zone of `timezone` cannot be used: {source}")]
+    TimeZone {
+        /// Why, with the nearest name.
+        #[source]
+        source: ScheduleError,
     },
     /// Two chats are one conversation.
     #[error("chats `{first}` and `{second}` are the same conversation")]
