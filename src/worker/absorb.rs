@@ -192,9 +192,6 @@ impl Worker {
             let span = self.in_flight.end_run(run.run_id, run.epoch);
             if matches!(answer, Told::Applied | Told::Ended) {
                 span.in_scope(|| tell_run(done, answer));
-                let error = done.end.error.as_ref();
-                let what = Happened::attempt_finished(run, done.result, error);
-                self.events.tell(now, what);
             }
         }
         Ok(())

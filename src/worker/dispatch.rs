@@ -8,7 +8,7 @@ use crate::{
     ids::JobId,
     measure,
     policy::OwnedEvent,
-    store::{DueClaimant, DueKinds, StoreError, StoredJob},
+    store::{AttemptFate, DueClaimant, DueKinds, StoreError, StoredJob},
 };
 
 use super::{
@@ -210,6 +210,14 @@ impl Worker {
                 Ok(applied) => {
                     if let Some(what) = JobChange::of(&change.event) {
                         self.events.job(now, job, what);
+                    }
+                    // An attempt ends before the run that ends with it.
+                    let end = change.attempt_end.as_ref();
+                    if let Some((end, AttemptFate::Ended(result))) =
+                        end.map(|end| (end, end.result))
+                    {
+                        let what = Happened::attempt_finished(job, end, result);
+                        self.events.tell(now, what);
                     }
                     let written = applied.written;
                     for (run_id, outcome) in written.ended.iter().zip(written.outcomes) {

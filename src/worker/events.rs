@@ -10,7 +10,7 @@ use crate::{
     message::{Origin, PartState},
     occurrence::{Cause, Outcome},
     policy::{AttemptResult, OwnedEvent, outbox::Transition},
-    store::{ClaimedPart, ClaimedRun, TurnResult},
+    store::{AttemptEnd, ClaimedPart, ClaimedRun, TurnResult},
 };
 
 /// How many events wait for a reader that is slow; what is older it misses, and is told how many.
@@ -227,20 +227,20 @@ impl Happened {
     }
 
     pub(super) fn attempt_finished(
-        run: &ClaimedRun,
+        job_id: &JobId,
+        end: &AttemptEnd,
         result: AttemptResult,
-        error: Option<&String>,
     ) -> Self {
         Self::AttemptFinished {
-            job_id: run.job.id.clone(),
-            run_id: run.run_id,
-            attempt: run.attempt,
+            job_id: job_id.clone(),
+            run_id: end.run_id,
+            attempt: end.attempt,
             result: match result {
                 AttemptResult::Done => "done",
                 AttemptResult::Silent => "silent",
                 AttemptResult::Failed(reason) => reason.as_str(),
             },
-            error: error.cloned(),
+            error: end.error.clone(),
         }
     }
 
