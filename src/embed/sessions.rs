@@ -121,7 +121,8 @@ pub enum TurnError {
         state: String,
     },
     /// The lane is held for the turn no longer: the chat was reset, the worker has stopped, or it
-    /// took too long.
+    /// took too long. Where the worker has stopped, the turn may wait to be handed back
+    /// ([`Sessions::take_up`]); [`super::Transcripts::turn`] tells.
     #[error("turn {turn_id} is over")]
     Over {
         /// The turn.
@@ -223,8 +224,11 @@ impl Sessions<'_> {
     }
 
     /// Begins a turn that the caller runs itself: waits for the chat's lane, and holds it until the
-    /// [`Turn`] has its end. Dropping the wait gives the turn up. The person's words are in the
-    /// history when this returns.
+    /// [`Turn`] has its end. The person's words are in the history when this returns.
+    ///
+    /// Where the wait is dropped, the turn stays: when the lane comes to it, it goes to who has
+    /// called [`Sessions::take_up`], else it is closed as interrupted. In a chat whose [`Turn`] the
+    /// caller holds, this waits for the end of that one.
     ///
     /// # Errors
     /// [`TurnError::NoWorker`] where no worker of this program runs, and
@@ -264,6 +268,21 @@ impl Sessions<'_> {
     /// Takes up turns whose program is gone: those that waited or ran when it died, or that nobody
     /// waits for any more. Without it they are closed as interrupted; an agent never answers them.
     /// Whoever asks last takes them up.
+    ///
+    /// To be called before [`Chatcron::start`]: a worker that has started closes those that nobody
+    /// takes up.
+    ///
+    /// ```no_run
+    /// # async fn begin(chatcron: &chatcron::Chatcron) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut handed_back = chatcron.sessions().take_up();
+    /// let worker = chatcron.start().await?;
+    /// while let Some(turn) = handed_back.next().await {
+    ///     turn.reply("I was away.").await?;
+    /// }
+    /// # worker.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn take_up(&self) -> HandedBack {
         HandedBack {
             turns: self.chatcron.inner.runners.take_back(),
