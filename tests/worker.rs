@@ -461,3 +461,57 @@ async fn an_answer_that_was_cut_is_shown_and_the_run_says_so() {
     assert_eq!(codes, ["cut"]);
     world.assert_verified(&channel, &["me"]).await;
 }
+
+/// A result that waits in the lane of a waiting run hides it from nobody, and of two runs due at one
+/// instant the job's id decides.
+#[tokio::test]
+async fn a_run_that_waits_for_a_slot_is_not_overtaken_by_what_is_due() {
+    let jobs = r#"
+timezone = "UTC"
+max_concurrent = 1
+
+[jobs.before]
+daily   = "12:58"
+prompt  = "before"
+deliver = "me"
+
+[jobs.waits]
+daily  = "12:59"
+prompt = "waits"
+chat   = "me"
+
+[jobs.due]
+daily   = "13:00"
+prompt  = "due"
+deliver = "me"
+
+[jobs.z]
+daily   = "02:00"
+prompt  = "z"
+deliver = "history"
+"#;
+    let (agent, channel) = (TestAgent::echo(), TestChannel::keyed());
+    let world = World::in_my_chat(jobs, "2026-12-01T12:00:00Z", agent.clone(), channel).await;
+    let mut worker = world.start().await;
+    agent.close();
+    world.clock.set("2026-12-01T12:58:00Z");
+    worker.step().await.unwrap();
+    agent.until_asked(1).await;
+    world.clock.set("2026-12-01T12:59:00Z");
+    worker.step().await.unwrap();
+    world.clock.set("2026-12-01T13:00:00Z");
+    let request = world.store.new_request().await.unwrap();
+    let trigger = OwnedEvent::ManualTrigger { request };
+    let change = Change::new("z".parse().unwrap(), trigger);
+    world
+        .decider()
+        .apply(&[change], world.clock.now())
+        .await
+        .unwrap();
+    agent.open();
+    worker.until_quiet().await.unwrap();
+    let asked = agent.asked();
+    let asked = asked.iter().filter_map(|turn| turn.job.as_ref());
+    let asked: Vec<_> = asked.map(JobId::as_str).collect();
+    assert_eq!(asked, ["before", "waits", "due", "z"]);
+}

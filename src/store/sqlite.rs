@@ -42,6 +42,7 @@ pub type SqliteStore = SqlStore<File>;
 /// A database file.
 #[derive(Debug)]
 pub struct File {
+    /// Where it is, without links: SQLite has its log beside that, wherever the program is by then.
     path: PathBuf,
     /// Sees by its own `data_version` what others commit. It waits for nobody, so it is asked where
     /// the caller is.
@@ -63,7 +64,7 @@ impl SqlStore<File> {
         let opened = open::connect(path, mode);
         let opened = opened.map_err(|error| Failure::from(error).into_error(&name))?;
         let file = File {
-            path: path.to_owned(),
+            path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
             watch: Mutex::new(opened.watch),
             log_watch: OnceLock::new(),
         };

@@ -14,6 +14,7 @@ use crate::{
 use super::{
     BATCH, CHUNK, Change, ChangeError, Happened, JobChange, Worker,
     change::{Answer, StartRoom},
+    lanes::Room,
 };
 
 /// How many batches of due jobs are decided on before the lanes are looked at: after a long
@@ -46,21 +47,22 @@ impl Worker {
         for _ in 0..BATCHES_A_STEP {
             let mut due = self.due_jobs(Timestamp::MIN, now).await?;
             let room = self.room_for_due(&due, now).await?;
-            let is_cut = room >= CHUNK && due.len() > room;
+            let is_cut = room.slots >= CHUNK && due.len() > room.slots;
             let is_last = due.len() < BATCH && !is_cut;
             if is_cut {
                 // The rest is decided on when these have finished, so that it begins at once and is
                 // never queued. Less room than a chunk is not worth a round of its own.
-                due.truncate(room);
+                due.truncate(room.slots);
             }
             // Behind a backlog as a long downtime leaves it, what is due just now does not wait.
             let current = now.saturating_sub(CURRENT).unwrap_or(Timestamp::MIN);
             let is_old = |stored: &StoredJob| stored.wake_at.is_some_and(|at| at <= current);
             if !is_last && due.last().is_some_and(is_old) {
                 let due = self.due_jobs(current, now).await?;
-                self.wake(due, room, now).await?;
+                self.wake(due, room.slots, now).await?;
             }
-            if !self.wake(due, room, now).await? || is_last {
+            // A person who waits is not kept waiting by all that is due.
+            if !self.wake(due, room.slots, now).await? || is_last || room.others_wait {
                 break;
             }
         }
@@ -131,31 +133,30 @@ impl Worker {
         &mut self,
         due: &[StoredJob],
         now: Timestamp,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<Room, StoreError> {
         for _ in 0..ROOM_TRIES {
             let room = self.room_to_begin(due, now).await?;
-            if room > 0 || due.is_empty() || self.keep_finished() == 0 {
+            if room.slots > 0 || due.is_empty() || self.keep_finished() == 0 {
                 return Ok(room);
             }
             self.absorb_unsaved(now).await?;
         }
-        Ok(0)
+        Ok(Room::default())
     }
 
     /// How many runs of these jobs may begin in the commits that start them. What was due before them
-    /// begins first, so nobody who waits for a slot is overtaken. Where the database is shared it is 0:
-    /// each run is claimed by itself there.
+    /// begins first, so nobody who waits for a slot is overtaken. Where the database is shared there is
+    /// no room: each run is claimed by itself there.
     async fn room_to_begin(
         &mut self,
         due: &[StoredJob],
         now: Timestamp,
-    ) -> Result<usize, StoreError> {
-        let first = due.first().and_then(|stored| stored.wake_at);
-        match first {
+    ) -> Result<Room, StoreError> {
+        match due.first() {
             Some(first) if !self.is_draining && !self.lease.is_shared() => {
-                self.claim_runs_due_by(first, now).await
+                self.claim_runs_before(first, now).await
             }
-            Some(_) | None => Ok(0),
+            Some(_) | None => Ok(Room::default()),
         }
     }
 

@@ -11,7 +11,9 @@ use crate::{
     ids::Epoch,
     measure,
     policy::{Grant, LaneQueue, RunHead, admit, goes_last},
-    store::{ClaimRequest, Claimant, Claimed, ClaimedRun, Conflict, LaneLimits, StoreError},
+    store::{
+        ClaimRequest, Claimant, Claimed, ClaimedRun, Conflict, LaneLimits, StoreError, StoredJob,
+    },
 };
 
 use super::{
@@ -54,32 +56,45 @@ impl Worker {
         }
     }
 
-    /// Begins the waiting runs that were due by `first`, and returns how many slots are free after that.
-    /// It is 0 where anything still waits for a slot, so that no new run overtakes it.
-    pub(super) async fn claim_runs_due_by(
+    /// Begins the waiting runs that go before the due job `first`, and says what room there is after
+    /// that.
+    pub(super) async fn claim_runs_before(
         &mut self,
-        first: Timestamp,
+        first: &StoredJob,
         now: Timestamp,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<Room, StoreError> {
         let free = self.own_slots_free();
         if free == 0 || !self.believes(now).await? {
-            return Ok(0);
+            return Ok(Room::default());
         }
+        // A run may go before the turn or the delivery that waits in its lane, too.
         let limits = LaneLimits {
             runs: free.min(BATCH),
-            others: 0,
+            others: BATCH,
         };
         let mut queues = self.store.lane_queues(now, limits).await?;
+        let others_wait = queues.iter().any(has_other_work);
+        let is_cut = is_cut(&queues, limits);
+        queues.retain(|queue| queue.run.is_some());
         let found = queues.len();
-        queues.retain(|queue| queue.run.as_ref().is_some_and(|run| is_due_by(run, first)));
+        queues.retain(|queue| {
+            queue
+                .run
+                .as_ref()
+                .is_some_and(|run| goes_before(run, first))
+        });
         // A queue that was left out, or not read, may hold a run that goes first.
-        let is_everything = queues.len() == found && found < limits.runs;
-        let requests = self.requests(&queues, free, now);
+        let is_everything = !is_cut && queues.len() == found && found < limits.runs;
+        let mut requests = self.requests(&queues, free, now);
+        requests.retain(|request| matches!(request.grant, Grant::Run(_)));
         let are_begun =
             requests.is_empty() || matches!(self.claim(requests, now).await?, Taken::All);
-        Ok(match is_everything && are_begun {
-            true => self.own_slots_free(),
-            false => 0,
+        Ok(Room {
+            slots: match is_everything && are_begun {
+                true => self.own_slots_free(),
+                false => 0,
+            },
+            others_wait,
         })
     }
 
@@ -290,15 +305,29 @@ impl Worker {
     }
 }
 
-/// Whether a waiting run goes before everything that comes due at `first` or later.
-fn is_due_by(run: &RunHead, first: Timestamp) -> bool {
-    !goes_last(run.cause) && run.due_at <= first
+/// What may begin beside what waits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Room {
+    /// For how many runs there is a slot; 0 where anything still waits for one, so that no new run
+    /// overtakes it.
+    pub(super) slots: usize,
+    /// Whether turns or deliveries wait for free lanes.
+    pub(super) others_wait: bool,
+}
+
+/// Whether a waiting run goes before the run of a job that is due, and of those after it.
+fn goes_before(run: &RunHead, first: &StoredJob) -> bool {
+    let due = first.wake_at.unwrap_or(Timestamp::MAX);
+    !goes_last(run.cause) && (run.due_at, &run.job_id) < (due, &first.job.id)
+}
+
+fn has_other_work(queue: &LaneQueue) -> bool {
+    queue.delivery.is_some() || queue.turn.is_some()
 }
 
 /// Whether there may be more than was found.
 fn is_cut(queues: &[LaneQueue], limits: LaneLimits) -> bool {
-    let is_other = |queue: &&LaneQueue| queue.delivery.is_some() || queue.turn.is_some();
-    let others = queues.iter().filter(is_other).count();
+    let others = queues.iter().filter(|queue| has_other_work(queue)).count();
     others >= limits.others || (limits.runs == BATCH && queues.len() - others >= BATCH)
 }
 

@@ -417,3 +417,20 @@ async fn what_was_answered_survives_the_death_of_its_process() {
     let check = "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
     assert_eq!(number(&file.path(), check).await, 0);
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_is_told_of_commits_through_a_link_too() {
+    let database = SqliteFile::new();
+    let other = database.open().await;
+    let link = database.path().with_file_name("link.db");
+    std::os::unix::fs::symlink(database.path(), &link).unwrap();
+    let mode = OpenMode::MustExist;
+    let store = SqliteStore::open(&link, mode).await.unwrap();
+    let long = std::time::Duration::from_secs(600);
+    let waiting = tokio::spawn(async move { store.await_change(long).await });
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    other.see_clock(at(1)).await.unwrap();
+    let soon = std::time::Duration::from_secs(60);
+    tokio::time::timeout(soon, waiting).await.unwrap().unwrap();
+}

@@ -64,7 +64,8 @@ fn look(database: &Path, stopped: &mpsc::Receiver<()>, told: &watch::Sender<()>)
         }
         quiet_for = quiet_for.saturating_add(wait);
         let log = LogFile::of(database);
-        if log != last {
+        // Without a file to look at, whoever waits has to ask.
+        if log != last || log.is_none() {
             last = log;
             quiet_for = Duration::ZERO;
             told.send_replace(());

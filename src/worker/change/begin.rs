@@ -44,10 +44,10 @@ impl StartRoom {
             return;
         }
         self.with(|inner| {
-            if let Some(left) = inner.room.checked_sub(starts) {
-                inner.room = left;
-                commit.begin = Some(self.worker);
-            }
+            // Where there is not room for all of these, what comes after them has to wait, too.
+            let left = inner.room.checked_sub(starts);
+            inner.room = left.unwrap_or(0);
+            commit.begin = left.map(|_| self.worker);
         });
     }
 
