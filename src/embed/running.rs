@@ -49,6 +49,8 @@ pub struct RunningWorker {
     handle: WorkerHandle,
     stop: Stop,
     task: JoinHandle<Ended>,
+    /// Whether the task's end was told already.
+    has_ended: bool,
     change: JobsChange,
     trouble: watch::Receiver<Option<String>>,
     worker: OwnWorker,
@@ -148,6 +150,7 @@ impl Chatcron {
             handle,
             stop,
             task,
+            has_ended: false,
             change,
             trouble,
             worker: own,
@@ -203,9 +206,15 @@ impl RunningWorker {
         !self.task.is_finished()
     }
 
-    /// Waits until it has ended by itself: it was taken over, or could not go on.
+    /// Waits until it has ended by itself: it was taken over, or could not go on. How is told once;
+    /// after that it has [`Ended::Stopped`].
     pub async fn ended(&mut self) -> Ended {
-        (&mut self.task).await.unwrap_or(Ended::LeftForNextStart)
+        if self.has_ended {
+            return Ended::Stopped;
+        }
+        let ended = (&mut self.task).await;
+        self.has_ended = true;
+        ended.unwrap_or(Ended::LeftForNextStart)
     }
 
     /// Begins nothing more, lets what runs finish, and returns within the grace that the builder
@@ -216,7 +225,10 @@ impl RunningWorker {
         let grace = self.chatcron.inner.grace;
         let mut ended = None;
         let all_ended = async {
-            ended = Some((&mut self.task).await);
+            ended = Some(match self.has_ended {
+                true => Ok(Ended::Stopped),
+                false => (&mut self.task).await,
+            });
             while self.beside.join_next().await.is_some() {}
         };
         let _ = tokio::time::timeout(grace, all_ended).await;
