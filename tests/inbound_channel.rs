@@ -140,7 +140,7 @@ async fn a_programs_own_channel_is_read_from_where_it_was_stored_whatever_goes_w
             Next::Brings("two", vec![said("a", "hello"), said("b", framed)]),
         ],
     );
-    let builder = place.builder().channel("phone", pager.clone());
+    let builder = place.builder_on(pager.clone());
     let chatcron = builder.build().await.unwrap();
     let worker = chatcron.start().await.unwrap();
     place.until_shown("me", &["hello", "and then?"]).await;
@@ -173,7 +173,7 @@ async fn a_programs_own_channel_is_read_from_where_it_was_stored_whatever_goes_w
 async fn a_channel_that_does_not_wait_is_not_asked_all_the_time() {
     let place = Place::new().await;
     let pager = Pager::new(place.board.clone(), [Next::NothingEver]);
-    let builder = place.builder().channel("phone", pager.clone());
+    let builder = place.builder_on(pager.clone());
     let chatcron = builder.build().await.unwrap();
     let worker = chatcron.start().await.unwrap();
     place::until(|| pager.asked().len() == 2, "asked again").await;

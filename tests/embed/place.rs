@@ -195,10 +195,15 @@ impl Place {
     }
 
     pub(crate) fn builder(&self) -> Builder {
+        self.builder_on(self.board.clone())
+    }
+
+    /// The same, on another channel.
+    pub(crate) fn builder_on(&self, phone: impl Channel) -> Builder {
         let builder = Chatcron::builder()
             .database(self.database())
             .agent("main", self.agent.clone())
-            .channel("phone", self.board.clone())
+            .channel("phone", phone)
             .chat(chat("me", "1"))
             .chat(chat("team", "2"))
             .timezone("UTC");
