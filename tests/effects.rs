@@ -64,6 +64,14 @@ impl Shopper {
         }
     }
 
+    /// The same, whose next attempt has an answer.
+    fn that_answers(&self) -> Self {
+        Self {
+            then: Then::Answers,
+            ..self.clone()
+        }
+    }
+
     fn orders(&self) -> usize {
         *self.orders.borrow()
     }
@@ -237,11 +245,7 @@ async fn a_run_that_was_killed_after_its_report_is_not_repeated() {
         agent.until_it_has_ordered().await;
         // Its process dies.
         drop(worker);
-        let next = Shopper {
-            then: Then::Answers,
-            ..agent.clone()
-        };
-        world = world.with_agent("main", next);
+        world = world.with_agent("main", agent.that_answers());
         let mut worker = world.start().await;
         half_an_hour(&world, &mut worker).await;
         assert_eq!(agent.orders(), orders, "{more}");
@@ -321,11 +325,7 @@ async fn a_turn_of_a_person_that_was_interrupted_after_its_report_is_not_repeate
             } else {
                 drop(worker);
             }
-            let next = Shopper {
-                then: Then::Answers,
-                ..agent.clone()
-            };
-            world = world.with_agent("main", next);
+            world = world.with_agent("main", agent.that_answers());
             let mut worker = world.start().await;
             worker.until_quiet().await.unwrap();
             let row = world.store.turn(turn).await.unwrap().unwrap();

@@ -242,23 +242,22 @@ pub(super) async fn turn(call: &Call, turn: &ClaimedTurn, cancel: CancellationTo
     asked.effects.close().await;
     match answer {
         Ok(reply) => answered_turn(call, turn, &asked, &tools, reply),
-        Err(unanswered) => {
-            let end = match asked.effects.has_reported() {
-                true => failed_turn(blank(turn), interrupted_after_effects(unanswered)),
-                false => unanswered_turn(blank(turn), unanswered),
-            };
-            let entries = unanswered_turn_rows(&asked, tools.rows());
-            TurnEnd { entries, ..end }
-        }
+        Err(unanswered) => TurnEnd {
+            entries: unanswered_turn_rows(&asked, tools.rows()),
+            ..unanswered_turn(blank(turn), with_effects(unanswered, &asked.effects))
+        },
     }
 }
 
-/// A turn that had effects is not tried again, though it was only interrupted.
-fn interrupted_after_effects(unanswered: Unanswered) -> String {
-    if unanswered.reason == FailReason::Interrupted {
-        return String::from("interrupted after effects");
+/// Why a turn has no answer: one that had effects is not merely interrupted, and not tried again.
+fn with_effects(unanswered: Unanswered, effects: &EffectReporter) -> Unanswered {
+    if unanswered.reason != FailReason::Interrupted || !effects.has_reported() {
+        return unanswered;
     }
-    unanswered.words
+    Unanswered {
+        reason: FailReason::AfterEffects,
+        words: "interrupted after effects".to_owned(),
+    }
 }
 
 /// Lends one turn of a person to the program that waits for it under the token, and holds the lane
@@ -396,15 +395,13 @@ fn shown_turn(
 }
 
 fn unanswered_turn(blank: TurnEnd, unanswered: Unanswered) -> TurnEnd {
-    if unanswered.reason == FailReason::Interrupted {
-        let result = TurnResult::Requeued;
-        return TurnEnd { result, ..blank };
-    }
-    failed_turn(blank, unanswered.words)
-}
-
-fn failed_turn(blank: TurnEnd, error: String) -> TurnEnd {
-    let result = TurnResult::Failed { error };
+    let result = if unanswered.reason == FailReason::Interrupted {
+        TurnResult::Requeued
+    } else {
+        TurnResult::Failed {
+            error: unanswered.words,
+        }
+    };
     TurnEnd { result, ..blank }
 }
 
