@@ -242,10 +242,13 @@ impl Builder {
 
 /// Nothing has the name already.
 fn once<T>(what: &'static str, name: &str, before: Option<T>) -> Result<(), BuildError> {
-    before.map_or(Ok(()), |_| {
-        let name = name.to_owned();
-        Err(BuildError::Twice { what, name })
-    })
+    match before {
+        None => Ok(()),
+        Some(_) => Err(BuildError::Twice {
+            what,
+            name: name.to_owned(),
+        }),
+    }
 }
 
 /// What is known of an agent that the program brings: what it may do.
