@@ -224,6 +224,9 @@ pub trait Store: Send + Sync + 'static {
         limits: LaneLimits,
     ) -> Result<Vec<LaneQueue>, StoreError>;
 
+    /// Whether a run that is due at `now` waits for its lane or for a slot.
+    async fn has_waiting_run(&self, now: Timestamp) -> Result<bool, StoreError>;
+
     /// The next instant at which a delivery that backs off or a queued run comes due, after `now`.
     async fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 

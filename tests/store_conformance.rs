@@ -206,6 +206,7 @@ facts! {
         the_chats_of_the_jobs_file_are_replaced_as_a_whole;
     lanes:
         a_run_is_claimed_once_and_only_when_due,
+        a_due_run_waits_until_it_is_claimed,
         two_claims_of_one_lane_in_a_batch_give_one_holder,
         a_retry_is_a_new_attempt_under_a_new_epoch,
         a_late_attempt_end_is_refused_and_writes_nothing,

@@ -390,6 +390,10 @@ impl<B: Backend> Store for SqlStore<B> {
         self.read(lanes::queues(&self.readers, now, limits).await)
     }
 
+    async fn has_waiting_run(&self, now: Timestamp) -> Result<bool, StoreError> {
+        self.read(lanes::has_waiting_run(&self.readers, now).await)
+    }
+
     async fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         self.read(lanes::next_instant(&self.readers, now).await)
     }

@@ -67,6 +67,14 @@ impl Worker {
         if free == 0 || !self.believes(now).await? {
             return Ok(Room::default());
         }
+        if !self.store.has_waiting_run(now).await? {
+            let any = LaneLimits { runs: 0, others: 1 };
+            let others_wait = !self.store.lane_queues(now, any).await?.is_empty();
+            return Ok(Room {
+                slots: free,
+                others_wait,
+            });
+        }
         // A run may go before the turn or the delivery that waits in its lane, too.
         let limits = LaneLimits {
             runs: free.min(BATCH),
@@ -75,14 +83,9 @@ impl Worker {
         let mut queues = self.store.lane_queues(now, limits).await?;
         let others_wait = queues.iter().any(has_other_work);
         let is_cut = is_cut(&queues, limits);
-        queues.retain(|queue| queue.run.is_some());
-        let found = queues.len();
-        queues.retain(|queue| {
-            queue
-                .run
-                .as_ref()
-                .is_some_and(|run| goes_before(run, first))
-        });
+        let found = queues.iter().filter(|queue| queue.run.is_some()).count();
+        let is_before = |run: &RunHead| goes_before(run, first);
+        queues.retain(|queue| queue.run.as_ref().is_some_and(is_before));
         // A queue that was left out, or not read, may hold a run that goes first.
         let is_everything = !is_cut && queues.len() == found && found < limits.runs;
         let mut requests = self.requests(&queues, free, now);

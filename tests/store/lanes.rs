@@ -36,6 +36,17 @@ pub(crate) async fn a_run_is_claimed_once_and_only_when_due<D: Database>(databas
     assert_eq!((attempts.len(), attempts[0].ended_at), (1, None));
 }
 
+pub(crate) async fn a_due_run_waits_until_it_is_claimed<D: Database>(database: &D) {
+    let bench = Bench::with_job(database).await;
+    let waits = async |seconds| bench.store.has_waiting_run(at(seconds)).await.unwrap();
+    assert!(!waits(60).await);
+    let run = bench.started("s1", 60).await;
+    assert!(!waits(59).await);
+    assert!(waits(60).await);
+    bench.claim_run(run, 60).await;
+    assert!(!waits(60).await);
+}
+
 pub(crate) async fn two_claims_of_one_lane_in_a_batch_give_one_holder<D: Database>(database: &D) {
     let bench = Bench::with_job(database).await;
     let first = bench.started("s1", 60).await;

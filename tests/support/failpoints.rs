@@ -144,6 +144,7 @@ pointed! {
         fn job_digests(&self) -> Result<Vec<JobDigest>, StoreError>;
         fn chats(&self) -> Result<Vec<Chat>, StoreError>;
         fn lane_queues(&self, now: Timestamp, limits: LaneLimits) -> Result<Vec<LaneQueue>, StoreError>;
+        fn has_waiting_run(&self, now: Timestamp) -> Result<bool, StoreError>;
         fn next_lane_instant(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
         fn incident_signals(&self, limit: usize) -> Result<Vec<IncidentSignal>, StoreError>;
         fn incidents(&self, jobs: &[JobId]) -> Result<Vec<IncidentRow>, StoreError>;

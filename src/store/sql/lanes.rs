@@ -14,7 +14,7 @@ use super::{
     connection::{Conn, Pool},
     failure::Fallible,
     rows::{Columns, limit, micros, write_rows},
-    statement::{Statement, over_rows, query},
+    statement::{Statement, over_rows, query, query_scalar},
 };
 
 const RELEASE: Statement = over_rows!(
@@ -88,6 +88,10 @@ ORDER BY ",
 }
 
 pub(in crate::store) const QUEUES: Statement = Statement::of(queues!("min"), queues!("least"));
+
+const WAITING_RUN: Statement = Statement::common(
+    "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'queued' AND due_at <= $1) AS waits",
+);
 
 // In the order of `idx_runs_next`, of which only the first entry is read.
 pub(in crate::store) const NEXT_INSTANT: Statement = Statement::common(
@@ -218,6 +222,11 @@ fn run_head(row: &Columns<'_>) -> Fallible<Option<RunHead>> {
         due_at: row.instant("due_at")?,
         cause: row.word("cause", Cause::from_stored)?,
     }))
+}
+
+pub(super) async fn has_waiting_run(pool: &Pool, now: Timestamp) -> Fallible<bool> {
+    let waits = query_scalar(WAITING_RUN).bind(micros(now));
+    Ok(waits.fetch_one(pool).await?)
 }
 
 pub(super) async fn next_instant(pool: &Pool, now: Timestamp) -> Fallible<Option<Timestamp>> {
